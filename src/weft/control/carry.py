@@ -37,7 +37,8 @@ class Loop(Holder, SeriesRule):
     ) -> list:
         """Bind with another body, for these operands in groups.
 
-        More is carried: first what was, and then what the test of the loop does not look at.
+        The carry grows: the original carry comes first, then the values that the loop condition
+        does not read.
         """
         raise NotImplementedError
 
@@ -72,7 +73,7 @@ class Loop(Holder, SeriesRule):
 
 
 def cut_pieces(xs: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
-    """`xs` in pieces of the given sizes, and one of what is left."""
+    """Split `xs` into pieces of the given sizes and a last piece with the rest."""
     out = []
     for size in sizes:
         out.append(xs[:size])
@@ -83,10 +84,10 @@ def cut_pieces(xs: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
 def follow_carry(
     needs: Sequence[int], marked: Sequence[bool], first: int, count: int
 ) -> list[bool]:
-    """Return the inputs of a body that are marked once marks have gone around the loop.
+    """Return the marked inputs of a body after marks have propagated around the loop.
 
-    `needs` has, for each result, the inputs that give it a mark, as bits. The first `count` results
-    are carried: they mark as many inputs, from `first` on.
+    `needs` has, for each result, a bit mask of the inputs that mark it. The first `count` results
+    are carried: they mark the inputs from `first` on.
     """
     bits = sum(1 << i for i, m in enumerate(marked) if m)
     before = -1
@@ -103,8 +104,8 @@ def grow_carry(
 ) -> tuple[Any, tuple[bool, ...]]:
     """Transform a body by `verb(marked, force)` until the marks of its carry stay the same.
 
-    `force` marks results; `mask` reads the marks of the carried results off what is made. The marks
-    begin with those that follow from the equations of the body; programs in it may give more.
+    `force` marks results; `mask` reads the marks of the carried results from the transformed body.
+    The first marks follow from the equations of the body; programs in it may add more.
     """
     marked = tuple(marked)
     while True:
@@ -120,10 +121,10 @@ def grow_carry(
 def jvp_loop(
     body: Jaxpr, sizes: tuple[int, ...], carry: int, moved: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[bool, ...], list[bool]]:
-    """The derivative of a body as a body, which of its inputs move, and which of its results.
+    """Return the derivative of a body, the marks of inputs that move, and those of results.
 
-    Its inputs come in groups of `sizes`, of which that at `carry` is carried; the derivative takes
-    and gives each group followed by the tangents of those that move.
+    Its inputs come in groups of `sizes`; the group number `carry` is carried. The derivative takes
+    and returns each group, followed by the tangents of the values in it that move.
     """
     first, count = sum(sizes[:carry]), sizes[carry]
     verb, mask = lambda marks, force: jvp_jaxpr(body, marks, force), lambda made: made[1]
@@ -131,7 +132,7 @@ def jvp_loop(
     inexact = [dtypes.is_inexact(a.dtype) for a in body.in_avals]
     guess = [g and x for g, x in zip(guess, inexact, strict=True)]
     made, moves = grow_carry(body, first, count, guess, verb, mask)
-    # what only depends on what moves through functions without derivative does not move
+    # Values that depend on moving values only through functions without derivative do not move.
     dots = len(moves) + sum(moves[:first]), sum(moves[first : first + count])
     tangents = made[0].outvars[len(body.outvars) :][: dots[1]]
     needs = find_dependences(made[0].replace(outvars=tangents))
@@ -159,9 +160,9 @@ def jet_loop(
 def batch_loop(
     body: Jaxpr, first: int, count: int, axis: Axis, dims: tuple[int | None, ...]
 ) -> tuple[Jaxpr, tuple[bool, ...], list[int | None]]:
-    """The body mapped over `axis`; which of the carry is mapped, in front; where results are.
+    """Return the body mapped over `axis`, the mapped part of the carry, and the results' axes.
 
-    The carry is `count` inputs from `first` on. `dims` are those of all inputs.
+    The carry is `count` inputs from `first` on; it is mapped in front. `dims` has all inputs' axes.
     """
 
     def mapped(marks: tuple[bool, ...], force: tuple[bool, ...]) -> tuple[Jaxpr, list]:

@@ -224,9 +224,9 @@ def extend_slots(
 def join_result_types(
     each: Sequence[Sequence[ShapedArray]], *index: ShapedArray
 ) -> list[ShapedArray]:
-    """The result types of branches; weak where it is weak in the first, as in JAX.
+    """Return the result types of branches; weak if they are weak in the first, as in JAX.
 
-    Over a mesh they vary as those of any branch do, and as `index` does.
+    Over a mesh a result varies as in any of the branches, and as `index` does.
     """
     return [
         column[0].update(varying=primitive.join_varying((*column, *index)))
@@ -237,20 +237,20 @@ def join_result_types(
 def compute_branch(
     branch: Jaxpr, axis: primitive.Axis, args: Sequence[Any], dims: Sequence[int | None], own: Any
 ) -> list[tuple[Any, int | None]]:
-    """The results of a branch that all rows compute, and where they are mapped.
+    """Return the results of a branch that all rows compute, and where they are mapped.
 
-    What it reads has a derivative of zero in all rows but its `own`: that of what is not chosen may
-    be infinite, and zero times infinity is NaN. An operand that the rows share is repeated for that
-    if it is a scalar or a vector. Copies of a matrix would make products with it slow: the rows
-    that are not the branch's own compute with the values of the first that is instead, so that they
-    make no infinity that it does not, and if none is, the matrix is a constant.
+    In rows other than its `own` the derivatives of its operands are stopped: the derivative of a
+    result that is not chosen may be infinite, and zero times infinity is NaN. For that an operand
+    that the rows share is repeated if it is a scalar or a vector. Copies of a matrix would make
+    products slow. Instead, the other rows compute with the values of the first row that chose the
+    branch, so that they add no infinity. If no row chose it, the matrix is a constant.
     """
     read = {*variables_in(a for eqn in branch.eqns for a in eqn.invars)}
     marks = zip(branch.invars, branch.in_avals, strict=True)
     numbers = [v in read and not dtypes.is_extended(a.dtype) for v, a in marks]
     inexact = [n and dtypes.is_inexact(a.dtype) for n, a in zip(numbers, branch.in_avals)]
     matrix = [i and d is None and a.ndim > 1 for i, d, a in zip(inexact, dims, branch.in_avals)]
-    # a row that other rows see, by a collective, has its own values
+    # A row that other rows read, by a collective, has its own values.
     replaced = any(matrix) and not jaxpr_uses_axis(branch, axis.name)
     xs, ds = list(args), list(dims)
     for k, x in enumerate(args):

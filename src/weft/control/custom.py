@@ -126,7 +126,7 @@ class CustomCall(Call):
 
     def dce(self, eqn, live):
         own = len(live) - num_held(eqn.params)
-        live = [*live[:own], *[True] * (len(live) - own)]  # what is held leaves as it came
+        live = [*live[:own], *[True] * (len(live) - own)]  # held values pass through unchanged
         if all(live):
             return eqn
         params = dict(eqn.params)
@@ -193,10 +193,10 @@ def keep_live_fwd(fwd: Callable, live: Sequence[bool]) -> Callable:
 
 
 class CustomJVP(CustomCall):
-    """Call a function whose derivative is what `jvp` says.
+    """Call a function with the derivative that `jvp` computes.
 
-    jvp(primals, tangents) -> (outs, tangents), flat lists; a tangent may be Zero in the result, and
-    with `symbolic_zeros` in what is given.
+    jvp(primals, tangents) -> (outs, tangents), flat lists. A tangent may be Zero in the result and,
+    with `symbolic_zeros`, in the arguments.
     """
 
     name = "custom_jvp_call"
@@ -228,7 +228,7 @@ class CustomJVP(CustomCall):
 
 
 def batch_jvp_rule(rule: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
-    """A rule, (primals, tangents) -> (outs, tangents), mapped; `dims` are those of the primals."""
+    """Map a rule, (primals, tangents) -> (outs, tangents); the primals have axes `dims`."""
     n = len(dims)
 
     def flat(*xs: Any) -> list:
@@ -307,7 +307,7 @@ class CustomVJP(CustomCall):
 
 
 def batch_fwd_rule(fwd: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
-    """A forward rule mapped over `axis`; `dims` are those of the primals."""
+    """Return a forward rule mapped over `axis`; the primals have axes `dims`."""
 
     def mapped(primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
         found: list = []
@@ -326,9 +326,9 @@ def batch_fwd_rule(fwd: Callable, axis: Axis, dims: Sequence[int | None]) -> Cal
 
 
 def batch_pull_rule(pull: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
-    """A pullback mapped over `axis`, all its operands in front; `dims` are those of the primals.
+    """Return a pullback mapped over `axis`. All its operands have the axis in front.
 
-    The cotangent of a primal that was not mapped is the sum over the axis.
+    `dims` are the axes of the primals. The cotangent of an unmapped primal is summed over the axis.
     """
 
     def mapped(residuals: Sequence, cts: Sequence) -> list:
@@ -454,9 +454,9 @@ class CustomLinear(Primitive):
 class RematOpt(CustomVJP):
     """Call the forward rule of a custom_vjp function: the results of the call, then residuals.
 
-    Where no residual is needed, as in the forward pass of `checkpoint`, the call takes its place:
-    it costs less, and an opaque rule cannot be cut down. `fwd_jaxpr` is the flat rule, which has
-    hoisted `num_fwd_consts` operands in front of those of the call.
+    If no residual is needed, as in the forward pass of `checkpoint`, the call replaces the rule: it
+    costs less, and an opaque rule cannot be pruned. `fwd_jaxpr` is the flat rule. It has
+    `num_fwd_consts` hoisted operands in front of those of the call.
     """
 
     name = "remat_opt"
@@ -521,7 +521,7 @@ def add_tangents(s: Any, t: Any) -> Any:
 
 
 def is_float0(t: Any) -> bool:
-    """Return True if a (co)tangent, maybe Zero, is that of something discrete."""
+    """Return True if a tangent or cotangent, maybe Zero, belongs to a discrete value."""
     return (t.aval if type(t) is Zero else typeof(t)).dtype == dtypes.float0
 
 

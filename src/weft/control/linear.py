@@ -27,12 +27,12 @@ PROGRAMS = ("matvec", "vecmat", "solve", "transpose_solve")
 
 
 class LinearSolve(Holder):
-    """x such that matvec(x) = b, which `solve` finds, and then what else `solve` returns.
+    """The solution x of matvec(x) = b that `solve` finds, then further results of `solve`.
 
-    `vecmat` is the transpose of `matvec`, and `transpose_solve` solves for it; both are None where
-    the solution cannot be transposed. Operands are the values that each of the four programs takes
-    first, as many as `counts` says, and then b. With A x = b, A dx = db - dA x; what is returned
-    beside x has no derivative.
+    `vecmat` is the transpose of `matvec`, and `transpose_solve` solves for it; both are None if the
+    solution cannot be transposed. The operands are the values that each of the four programs takes
+    first, `counts` of them, and then b. With A x = b, A dx = db - dA x. The further results have no
+    derivative.
     """
 
     name = "custom_linear_solve"

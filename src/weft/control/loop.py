@@ -39,9 +39,9 @@ from weft.xla.lower import lower_jaxpr
 class While(Loop):
     """x = init; while cond(cond_consts, x): x = body(body_consts, x). Results: the last x.
 
-    Operands: cond_consts, body_consts, init. Where the predicate is an array, this is many loops,
-    each of which stops when its own predicate fails: the carry begins with the axes of the
-    predicate, but for what the body hands on unchanged. `checkpoints` is how many states reverse
+    Operands: cond_consts, body_consts, init. If the predicate is an array, this is many loops, and
+    each stops when its own predicate fails: the carry begins with the axes of the predicate, except
+    for values that the body does not change. `checkpoints` is the number of states that reverse
     mode stores at a time; None leaves it to reversal.py. Source: StableHLO, while.
     """
 
@@ -128,7 +128,7 @@ class While(Loop):
         )
         known = partition(body_unknown, body_consts)[0], partition(carry, init)[0]
         counter = loop_bodies.find_counter(body, cond, len(body_consts), len(cond_consts))
-        if counter is None:  # then this run counts the steps, and the later one takes as many
+        if counter is None:  # then this run counts the steps, and the later run repeats that count
             first = zeros(loop_bodies.COUNT.update(shape=cond.out_avals[0].shape))
             early = loop_bodies.add_step_counter(early, first.shape)
             early_cond = loop_bodies.widen_cond(early_cond, (typeof(first),))
@@ -231,7 +231,7 @@ def bind_while(
 
 
 def while_params(cond: Jaxpr, body: Jaxpr, n_cond: int, n_body: int, params: dict) -> dict:
-    """The parameters of a while, in the order in which they are printed."""
+    """Return the parameters of a while, in printing order."""
     return {
         "body_jaxpr": body,
         "body_nconsts": n_body,
@@ -251,7 +251,7 @@ def run_loop(cond: Callable, body: Callable, init: Sequence[Any], slots: int) ->
 
 
 def split_groups(xs: Sequence[Any], params: dict) -> tuple[list, list, list]:
-    """Something that there is one of for each operand: of cond_consts, body_consts, init."""
+    """Split a list with one item for each operand: of cond_consts, of body_consts, of init."""
     n = params["cond_nconsts"]
     m = n + params["body_nconsts"]
     return list(xs[:n]), list(xs[n:m]), list(xs[m:])
@@ -438,12 +438,12 @@ def bind_reversal(
 ) -> list:
     """Apply reversal to its operands: `parts` are advance_consts, pull_consts, xs, ys.
 
-    Where `count` is an array, xs and ys begin with its axes, but for what `advance` hands on as it
-    is, and for those of ys that are `summed`: they add up what is linear in the others.
+    If `count` is an array, xs and ys begin with its axes. Exceptions are values that `advance` does
+    not change, and the ys that are `summed`: they add up linear functions of the others.
     """
     advance_consts, pull_consts, xs, ys = parts
     shape = typeof(count).shape
-    if shape:  # all take as many steps as the longest; each keeps its state after its own last one
+    if shape:  # all loops take the steps of the longest; each keeps its last state
         summed = summed or (False,) * len(ys)
         pull = loop_bodies.halting_pull(pull, shape, len(pull_consts), len(xs), summed)
         advance = loop_bodies.halting_advance(advance, shape, len(advance_consts))
@@ -464,7 +464,7 @@ def bind_reversal(
 
 
 def split_parts(args: Sequence[Any], params: dict, advance: Jaxpr) -> list[list]:
-    """Something that there is one of for each operand of reversal, in its five groups."""
+    """Split a list with one item for each operand of reversal into its five groups."""
     rest, out = list(args), []
     for size in (1, params["advance_nconsts"], params["pull_nconsts"], len(advance.outvars)):
         out.append(rest[:size])
@@ -495,7 +495,7 @@ def stage_sweep(pull: Jaxpr, *items: Any) -> Jaxpr:
             states = merge(still, both[: len(xs)], fixed)
             return pull(*pull_consts, *states, *both[len(xs) :])
 
-        slots = params["checkpoints"]  # each state of the sweep holds as many
+        slots = params["checkpoints"]  # also for each state of the sweep
         loop = functools.partial(run_loop, slots=min(slots, SLOTS))
         return Sweep(loop, step, undo, slots)(count, xs, ys)
 

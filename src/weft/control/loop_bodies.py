@@ -1,8 +1,8 @@
 """Programs made of the body and the predicate of a loop, for the rules of `while` and `reversal`.
 
-The inputs of a body are consts, then the carry, of which there is as much as there are results;
-those of a predicate are consts, then the same carry. Each program is made once, and kept on the
-one that it is made of.
+The inputs of a body are consts, then the carry; its results are the carry. The inputs of a
+predicate are consts, then the same carry. Each program is made once and cached on the program that
+it is made from.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def stage_below(body: Jaxpr) -> Jaxpr:
 def find_counter(body: Jaxpr, cond: Jaxpr, n_body: int, n_cond: int) -> tuple[int, Any] | None:
     """Find the counter of a loop that counts, and its bound; None for other loops.
 
-    Such a loop runs while i < n, where each step adds 1 to the integer i and leaves n alone. The
-    bound is a Literal or the place of an operand among (cond_consts, carry).
+    Such a loop runs while i < n. Each step adds 1 to the integer i and does not change n. The bound
+    is a Literal or the place of an operand among (cond_consts, carry).
     """
     if (
         len(cond.eqns) != 1
@@ -290,7 +290,7 @@ def halting_pull(
 ) -> Jaxpr:
     """(limit, n consts, step, xs, ys) -> where step < limit, the pull of ys, else ys.
 
-    Those of ys that are `summed` add up over all loops; what is past its limit adds nothing.
+    The ys that are `summed` add up over all loops; steps beyond the limit add nothing.
     """
     first = n + 1 + n_xs
 

@@ -25,9 +25,9 @@ from weft.transforms.transpose import backward
 
 
 class CustomVmap(Call):
-    """Call `call`, which `vmap` maps by asking `rule`.
+    """Call `call`, which `vmap` maps with `rule`.
 
-    `primal` is the (call, rule) of which this call is the derivative: its first results.
+    If this call is a derivative, `primal` is the original (call, rule): its results come first.
     """
 
     name = "custom_vmap_call"
@@ -97,7 +97,7 @@ class CustomVmap(Call):
 
 @dataclass(frozen=True)
 class TangentRule:
-    """The batching rule of the tangents alone, which a derivative gives after `count` values."""
+    """The batching rule for the tangents only; a derivative returns them after `count` values."""
 
     rule: Any
     count: int

@@ -96,12 +96,12 @@ class Sweep(NamedTuple):
 
 
 def find_stride(loop: Callable, length: Any, slots: Any) -> Any:
-    """Return the distance between stored states, where `length` > 1 steps are to be reversed.
+    """Return the distance between stored states, in order to reverse `length` > 1 steps.
 
-    Let t be the least number of walks that is enough, reach = C(slots + t, t) >= length. What is
-    left of the new state has as many slots and may be walked along t - 1 times, what is right of it
-    has a slot less and t times. In floats, which do not overflow; any stride in 1 ... length - 1 is
-    right, so rounding costs a little work at most.
+    Let t be the smallest sufficient number of walks: reach = C(slots + t, t) >= length. The part to
+    the left of the new state has the same slots and may be walked along t - 1 times; the part to
+    its right has one slot less and t walks. Floats do not overflow. Any stride in 1 ... length - 1
+    is correct, so rounding costs a little work at most.
     """
     slots, length = convert(slots, FLOAT), convert(length, FLOAT)
 

@@ -1,7 +1,7 @@
-"""`scan`: a loop of known length that carries values, reads arrays and stacks what it makes.
+"""`scan`: a loop of known length that carries values, reads arrays and stacks its results.
 
-Each rule transforms the body and binds it again; which of the carry moves, is mapped or is unknown
-is found on the body, in scan_bodies.py. Pytrees and checks are api/scan.py's.
+Each rule transforms the body and binds it again. scan_bodies.py finds on the body the parts of the
+carry that move, are mapped or are unknown. api/scan.py has pytrees and checks.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from weft.xla.lower import lower_jaxpr
 class Scan(Loop, SavingRule):
     """Apply `jaxpr`, (consts, carry, x) -> (carry, y), for each x along the first axis of xs.
 
-    Operands: consts, the carry to start with, xs. Results: the carry at the end; the ys, stacked
-    along a new first axis. Shapes: x = xs.shape[1:]. `reverse` goes from the last x to the first;
-    `linear` says of which operands the results are known to be linear functions.
+    Operands: consts, the initial carry, xs. Results: the final carry; the ys, stacked along a new
+    first axis. Shapes: x = xs.shape[1:]. `reverse` goes from the last x to the first. `linear`
+    marks operands if the results are known to be linear functions of them.
     """
 
     name = "scan"
@@ -150,7 +150,7 @@ class Scan(Loop, SavingRule):
         return scan_params(body, *sizes, params, linear), order, places
 
     def transpose_unknown(self, cts, args, linear, params):
-        """The transpose where some of the carry is not a function of what is solved for."""
+        """Transpose a scan with a part of the carry that does not depend on the linear operands."""
         _, late_args, late_params, halves = run_known_part(linear, args, params)
         late_cts = partition(halves.out_unknown, cts)[1]
         grads = self.transpose(late_cts, *late_args, **late_params)
@@ -161,7 +161,7 @@ class Scan(Loop, SavingRule):
         early, late, saved = saving_jaxpr(params["jaxpr"], policy)
         if not saved:
             return None
-        linear = (*params["linear"], *[False] * saved)  # what is saved is stacked, as ys and xs
+        linear = (*params["linear"], *[False] * saved)  # saved values are stacked, as ys and xs
         return {**params, "jaxpr": early}, {**params, "jaxpr": late, "linear": linear}
 
     def dce(self, eqn, live):
@@ -195,9 +195,9 @@ scan_p = Scan()
 def bind_scan(
     jaxpr: Jaxpr, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], params: dict
 ) -> list:
-    """Apply scan to its operands in groups. `params` needs length, reverse, unroll at least.
+    """Apply scan to its operands in groups. `params` needs length, reverse and unroll.
 
-    Arrays that are carried only to be handed on unchanged become consts, of which there is one.
+    Arrays in the carry that the body does not change become consts, of which no copies are made.
     """
     n, m = len(consts), len(carry)
     invars, outvars = jaxpr.invars, jaxpr.outvars
@@ -236,7 +236,7 @@ def count_groups(params: dict) -> tuple[int, int]:
 
 
 def find_const_grads(products: Sequence[Any], totals: Sequence[Any], stacks: dict) -> list:
-    """The cotangents of consts: sums of the loop, or products of what it stacked."""
+    """Return the cotangents of consts: sums of the loop, or products of the arrays it stacked."""
     sums = iter(totals)
     return [
         next(sums)
@@ -249,7 +249,7 @@ def find_const_grads(products: Sequence[Any], totals: Sequence[Any], stacks: dic
 def run_known_part(
     unknown: Sequence[bool], args: Sequence[Any], params: dict
 ) -> tuple[list, list, dict, scan_bodies.Halves]:
-    """Run what is known of a scan: its results, and operands and params of the scan of the rest."""
+    """Run the known part of a scan. Return its results, and operands and params of the rest."""
     n, m = count_groups(params)
     halves = scan_bodies.split_body(params["jaxpr"], n, m, tuple(unknown))
     (consts, held_consts), (carry, held_carry), (xs, held_xs) = [
@@ -281,7 +281,7 @@ def run_known_part(
 
 
 def write_scan(hlo: Any, operands: tuple[list, list, list], params: dict) -> list:
-    """A while loop over chunks of `unroll` steps, and what is left of them in a row."""
+    """Write a while loop over chunks of `unroll` steps; the remaining steps follow unrolled."""
     consts, carry, xs = operands
     jaxpr = params["jaxpr"]
     length = params["length"]

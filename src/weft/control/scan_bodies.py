@@ -36,17 +36,17 @@ class Source(enum.Enum):
     """The sources of values that a loop reads or makes; a position goes with it."""
 
     CONST = enum.auto()  # the consts of the loop
-    X = enum.auto()  # the arrays of which the loop reads a row in each step
+    X = enum.auto()  # the arrays with a row for each step
     INVARIANT = enum.auto()  # the results of the program that is run once, before the loop
-    Y = enum.auto()  # the arrays into which the loop stacks its results
+    Y = enum.auto()  # the arrays that stack results of the steps
 
 
 class Halves(NamedTuple):
-    """A body cut in two: `early` is what is known, `late` the rest, which takes residuals.
+    """A body split in two: `early` is the known part, `late` the rest, which takes residuals.
 
     `invariant` computes, from the known consts, the residuals that are the same in every step.
-    Other new residuals are further ys of `early`. `late_consts` and `late_xs` say where each
-    residual comes from.
+    Other new residuals are further ys of `early`. `late_consts` and `late_xs` have the source of
+    each residual.
     """
 
     invariant: Jaxpr
@@ -60,7 +60,7 @@ class Halves(NamedTuple):
 
 @memo_jaxpr
 def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...]) -> Halves:
-    """Cut a body in two by which of its inputs are unknown at first."""
+    """Split a body in two, given its inputs that are unknown at first."""
     early, late, unknown, out_unknown, sources = split_loop(jaxpr, num_consts, num_carry, unknown)
     known = [len(g) - sum(g) for g in cut_pieces(unknown, (num_consts, num_carry))]
     num_outs = out_unknown.count(False)
@@ -82,11 +82,11 @@ def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[boo
 def place_residuals(
     early: Jaxpr, residuals: Sequence[Any], known: Sequence[int], num_outs: int
 ) -> tuple[Jaxpr, Jaxpr, list[tuple[Source, int]]]:
-    """Find where each residual comes from at the least cost, as `Halves` has it.
+    """Find the cheapest source of each residual; see `Halves`.
 
-    A known const or x is passed unchanged, what depends on consts alone is computed once, and what
-    is a y anyway is not stacked a second time. `known` counts the inputs of `early` by groups.
-    Returned: `invariant`, `early` and the places.
+    A known const or x is passed unchanged. A residual that depends only on consts is computed once.
+    A residual that is a y already is not stacked again. `known` counts the inputs of `early` by
+    groups. Returned: `invariant`, `early` and the sources.
     """
     num_consts, num_carry, _ = known
     operands: dict[Any, tuple[Source, int]] = {}
@@ -124,19 +124,19 @@ def find_linear_inputs(
 
 
 class Backward(NamedTuple):
-    """A body that goes back through a linear one.
+    """The body of the transposed loop.
 
-    It takes the consts that are not linear; sums for the cotangents of those that are, and the
-    cotangents of the carry; the xs that are not linear, and the cotangents of ys. It gives sums,
-    cotangents of the carry, those of linear xs, and what products after the loop take: for each
-    const whose cotangent is one of those, `products` has the equation, and where its operands are
-    among the xs and the ys.
+    Its inputs are: the nonlinear consts; the sums for the cotangents of the linear consts, and the
+    cotangents of the carry; the nonlinear xs, and the cotangents of the ys. Its results are: the
+    sums; the cotangents of the carry; the cotangents of linear xs; operands of products after the
+    loop. For each const with a product as its cotangent, `products` has the equation and the places
+    of its operands among the xs and the ys.
     """
 
     body: Jaxpr
     grads_moved: list[bool]  # which inputs of the linear body have cotangents that are not Zero
-    carry_moved: list[bool]  # which of its carried results have
-    products: list[tuple[Eqn, list[tuple[Source, int]]] | None]  # for each const that has
+    carry_moved: list[bool]  # the same for its carried results
+    products: list[tuple[Eqn, list[tuple[Source, int]]] | None]  # for each const with one
 
 
 @memo_jaxpr
@@ -198,10 +198,11 @@ def move_back(
 def find_product(
     makers: dict[Var, Eqn], grad: Any, xs: list, ys: list, split: bool
 ) -> tuple[Eqn, list[tuple[Source, int]]] | None:
-    """The equation of a product to sum over all steps at once, and where its operands are; or None.
+    """Return an equation whose product is computed once for all steps, and its operands' places.
 
-    One product of what is stacked anyway, or small against the result, is faster than a product
-    and a sum in each step. New ys are added to `ys`.
+    One product of stacked arrays, if they are stacked anyway or small against the result, is faster
+    than a product and a sum in each step. New ys are added to `ys`. None if there is no such
+    product.
     """
     eqn = None if type(grad) is Literal else makers.get(grad)
     if eqn is None or not isinstance(eqn.primitive, DotGeneral):

@@ -59,17 +59,17 @@ def buffer_callback(
     input_output_aliases: Mapping[int, int] | None = None,
     command_buffer_compatible: bool = False,
 ) -> Callable[..., Any]:
-    """A function that calls `callback(ctx, out, *args, **kwargs)` as a compiled program runs.
+    """Return a function that calls `callback(ctx, out, *args, **kwargs)` in compiled programs.
 
     Args:
-      callback: writes into `out`, a pytree of Buffers like `result_shape_dtypes`; the arguments are
-        Buffers too, to be read. It returns nothing.
+      callback: a function that writes into `out`, a pytree of Buffers like `result_shape_dtypes`.
+        The arguments are Buffers too, and may only be read. It returns nothing.
       result_shape_dtypes: a pytree of types, or arrays, of the results.
-      has_side_effect: whether it is to be called though no result is used.
-      vmap_method: what `vmap` does, as for `pure_callback`.
-      input_output_aliases: by the number of an argument's leaf that of a result's, which holds the
-        argument's values before `callback` writes.
-      command_buffer_compatible: changes nothing here.
+      has_side_effect: if True, it is called even if no result is used. The default is False.
+      vmap_method: the behaviour under `vmap`, as for `pure_callback`.
+      input_output_aliases: a dict from the number of an argument's leaf to the number of a result's
+        leaf, which holds the argument's values before `callback` writes.
+      command_buffer_compatible: it has no effect.
 
     >>> def add_one(ctx, out, x):
     ...     np.asarray(out)[...] = np.asarray(x) + 1

@@ -134,12 +134,12 @@ def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
         )
     errors = frozenset(errors)
 
-    # what is out of bounds is then an error of the program
+    # Indices out of bounds are then errors of the program.
     bounds = {"check_bounds": False} if "index" in errors else {}
 
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
-        # NumPy values as arrays, so that what is done with them is looked at
+        # Convert NumPy values to arrays, so that operations on them are checked.
         seen = lambda x: put(x) if isinstance(x, HOST) and is_valid_value(x) else x
         args, kwargs = tree_map(seen, (args, kwargs))
         with config.scope(**bounds):

@@ -112,7 +112,7 @@ class Partitioner:
         self, mesh: Mesh, platform: str, avals: tuple, x64: bool, arg_shardings: Sequence,
         shape: Any, sharding: Any,
     ) -> tuple[bytes, list, Any]:  # fmt: skip
-        """The program of one device, and how arguments and results lie, as XLA takes them."""
+        """Return the program of one device, and the shardings of arguments and results for XLA."""
         in_avals, out_avals = avals
         many = len(out_avals) != 1
         found = sharding.tuple_elements() if many else [sharding]
@@ -150,10 +150,11 @@ class Partitioner:
 
 
 class custom_partitioning:
-    """A function that says, over a mesh, how it is split: `f.def_partition(...)`.
+    """A function that defines its own partition over a mesh, with `f.def_partition(...)`.
 
-    It is differentiated and mapped as the function is, whose derivative the compiler splits.
-    Arguments named by `static_argnums` come first in what is defined.
+    Its derivatives and its behaviour under `vmap` are those of the wrapped function; the compiler
+    splits the derivatives. Arguments named by `static_argnums` come first in the functions of
+    `def_partition`.
 
     >>> @custom_partitioning
     ... def sort_rows(x):
@@ -191,23 +192,23 @@ class custom_partitioning:
         permutation_factors: Sequence[str] = (),
         **factor_sizes: int,
     ) -> None:
-        """Say how the function is split.
+        """Define the partition of the function.
 
         Args:
-          partition: `partition(mesh, arg_shapes, result_shape)`, of types that have the shardings
-            that XLA suggests, gives the mesh, the function that each device is to run on its parts,
-            the shardings of the result, and a tuple of those of the arguments. The axes of the mesh
-            are named axes there, for collectives.
-          sharding_rule: how shardings go through, as `"i j, j k -> i k"`: names for the sizes of
-            axes, `...` for axes in front, `(j k)` for an axis that is a product. Or a function of
-            the mesh and of the types of the arguments and results that gives it. Without it, no
-            sharding goes through.
+          partition: a function `partition(mesh, arg_shapes, result_shape)`. The types have the
+            shardings that XLA suggests. It returns the mesh, the function that each device runs on
+            its parts, the sharding of the result, and a tuple of the shardings of the arguments.
+            The axes of the mesh are named axes in that function, for collectives.
+          sharding_rule: the propagation of shardings, as `"i j, j k -> i k"`: names for the sizes
+            of axes, `...` for axes in front, `(j k)` for an axis that is a product. It may be a
+            function that returns the rule, given the mesh and the types of the arguments and
+            results. Without a rule, no sharding is propagated.
           reduction_factors: names of sizes that are summed over.
-          need_replication_factors: of axes which every device needs whole.
-          permutation_factors: of axes along which devices exchange values.
-          factor_sizes: the sizes of names that stand in products alone.
-          infer_sharding_from_operands, propagate_user_sharding, decode_shardings: taken so that
-            calls carry over from JAX; the rule is what counts.
+          need_replication_factors: names of axes that every device needs completely.
+          permutation_factors: names of axes along which devices exchange values.
+          factor_sizes: the sizes of names that occur only in products.
+          infer_sharding_from_operands: ignored; accepted for compatibility with JAX, as are
+            `propagate_user_sharding` and `decode_shardings`. The rule is used instead.
         """
         self.partition, self.sharding_rule = partition, sharding_rule
         self.factors = {

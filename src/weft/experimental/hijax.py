@@ -1,8 +1,8 @@
-"""Types of values and primitives of one's own, made of arrays: `jax.experimental.hijax`.
+"""User-defined types of values, and primitives, that consist of arrays: `jax.experimental.hijax`.
 
-A class whose values have a `HiType` is seen through, as a pytree of the arrays that the type lowers
-a value to. A primitive says what it computes, and what it likes of its derivative and of how it is
-mapped; programs show what it computes.
+Programs treat a value whose class has a `HiType` as a pytree of the arrays that the type lowers it
+to. A primitive defines its computation, and optionally its derivative and batching rule; programs
+contain its computation.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class HiType(AbstractValue):
 class MutableHiType(HiType):
     """The type of objects whose state programs may change: hashable, and equal for equal types.
 
-    An object's class defines `cur_qdd()`: what is known of its state while a function is traced,
-    hashable, as types and structure. Given that, `lo_ty_qdd(qdd)` are the types of its arrays,
-    `read_loval(qdd, x)` are the arrays, `new_from_loval(qdd, *arrays)` is an object that holds
-    some, and `update_from_loval(qdd, x, *arrays)` has one hold others. All that reads or writes the
-    state goes through a `HiPrimitive`.
+    An object's class defines `cur_qdd()`: the facts about its state that are known while a function
+    is traced, hashable, such as types and structure. Given these, `lo_ty_qdd(qdd)` are the types of
+    its arrays, `read_loval(qdd, x)` are the arrays, `new_from_loval(qdd, *arrays)` makes an object
+    from arrays, and `update_from_loval(qdd, x, *arrays)` stores arrays in an object. Every read or
+    write of the state is a `HiPrimitive`.
 
-    An object may be passed to a function under `jit`, which may change its structure, and closed
-    over by any function, which may write it as it may write a reference (docs/references.md).
+    An object may be passed to a function under `jit`, which may change its structure. Any function
+    may close over it and write it as it may write a reference (docs/references.md).
     """
 
     has_qdd = True
@@ -86,14 +86,14 @@ class MutableHiType(HiType):
 
 
 class AvalQDD(NamedTuple):
-    """The type of a new mutable object, with what is known of its state."""
+    """The type of a new mutable object, with the known facts about its state."""
 
     aval: Any
     qdd: Any
 
 
 class AvalMutableQDD(NamedTuple):
-    """The type of a mutable object, and a place for what is known of its state."""
+    """The type of a mutable object, and a mutable cell for the known facts about its state."""
 
     aval: Any
     mutable_qdd: Any
@@ -221,7 +221,7 @@ class VJPHiPrimitive:
         return fun(*args)
 
     def map_first(self, size: int, mapped: Sequence, *args: Any) -> tuple[Any, Any]:
-        """The result of arguments of which some are mapped along their first axis."""
+        """Return the result for arguments, some of which are mapped along their first axis."""
         dims = tree_map(lambda m: 0 if m else None, tuple(mapped))
         out, dim = self.batch(Axis(size), args, dims)
         if dim is None:

@@ -48,26 +48,26 @@ def fact(n: Any) -> Any:
 def jet(
     fun: Callable, primals: Sequence, series: Sequence, factorial_scaled: bool = True, **_: Any
 ) -> tuple[Any, Any]:
-    """A function's value and higher derivatives along a path: `(value, terms)`.
+    """Compute a function's value and higher derivatives along a path: `(value, terms)`.
 
-    The path is that of the arguments, `primals[i] + series[i][0] s + series[i][1] s**2 / 2! + ...`,
-    and the terms are the derivatives of fun by s at 0, to as high an order as the path is given.
-    Order K costs about K**2 / 2 times the function, where K nested `jvp` cost 2**K times. It
-    composes with jit, vmap and derivatives, and goes through loops and branches.
+    The path of argument i is `primals[i] + series[i][0] s + series[i][1] s**2 / 2! + ...`. The
+    terms are the derivatives of fun in s at 0, up to the order of the path. Order K costs about
+    K**2 / 2 times the function, while K nested `jvp` cost 2**K times. `jet` composes with jit, vmap
+    and derivatives, and differentiates loops and branches.
 
-    Every function that `jvp` differentiates will do, for the series follow from its rules. Those of
-    sums, products, quotients, of what is linear in one operand, and of loops and branches are
-    written out. A function with a `custom_vjp` alone is looked into; a `custom_jvp` counts.
+    It supports every function that `jvp` differentiates, since the series follow from the rules of
+    `jvp`. Sums, products, quotients, operations that are linear in one operand, loops and branches
+    have rules of their own. A function with only a `custom_vjp` is traced; a `custom_jvp` is used.
     Source: Griewank and Walther, Evaluating Derivatives, ch. 13; Bettencourt, Johnson and Duvenaud,
     Taylor-Mode Automatic Differentiation for Higher-Order Derivatives, 2019.
 
     Args:
-      fun: takes pytrees of arrays, and returns one.
+      fun: a function from pytrees of arrays to a pytree of arrays.
       primals: the arguments, a tuple or list. Integers count as floats.
-      series: for each argument the terms of its path, a tuple or list, all of one length; for a
-        pytree either a list of pytrees like it, or a pytree of lists.
-      factorial_scaled: whether terms are derivatives; if False they are the coefficients of s**k,
-        derivatives over k!, in what is given and in what is returned.
+      series: for each argument the terms of its path, a tuple or list, all of one length. For a
+        pytree it is either a list of pytrees like it, or a pytree of lists.
+      factorial_scaled: if True, the default, the terms are derivatives. If False they are the
+        coefficients of s**k, derivatives over k!, in `series` and in the result.
 
     Returns:
       The value, and the same structure with a list of terms for each array.
@@ -133,15 +133,15 @@ class ZeroSeries:
 zero_term, zero_series = ZeroTerm(), ZeroSeries()
 
 
-# --- rules of primitives of one's own, which else follow from their derivatives -------------------
+# --- rules of user-defined primitives, which otherwise follow from their derivatives -------------
 
 
 class JetRules:
     """Rules of primitives for power series, in a dict as in JAX.
 
-    `rule(primals, series, **params)` gives the value and its terms, which are coefficients of s**k
-    here and in `series`, a list of as many terms for each operand; and lists of both where the
-    primitive has several results.
+    `rule(primals, series, **params)` returns the value and its terms. The terms are coefficients of
+    s**k, in the result and in `series`, which has a list of terms for each operand. If the
+    primitive has several results, the rule returns lists of values and of terms.
     """
 
     def __setitem__(self, prim: Primitive, rule: Callable) -> None:
@@ -223,7 +223,7 @@ def defzero(prim: Primitive) -> None:
 
 
 def linear_prop(prim: Primitive, primals_in: Sequence, series_in: Sequence, **params: Any) -> tuple:
-    """The value and the terms of a primitive: `jet` of it alone.
+    """Return the value and the terms of a primitive: `jet` of the primitive only.
 
     >>> linear_prop(lax.neg_p, (1.0,), [[2.0, 3.0]])[1][0]
     Array(-2., dtype=float32)

@@ -19,10 +19,10 @@ __dir__ = list_public(__name__)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """A pytree of arrays which, within a compiled program, are stored in memory as `layouts` says.
+    """Return a pytree of arrays that a compiled program stores in memory as `layouts` says.
 
-    `layouts` is a Layout, or a pytree prefix of them. Where the program ends, its results lie as
-    XLA has arrays everywhere.
+    `layouts` is a Layout, or a pytree prefix of them. It applies within the program: the results of
+    the program have XLA's default layout.
 
     >>> by_columns = weft.jit(lambda x: with_layout_constraint(x, Layout((1, 0))).sum())
     >>> by_columns(jnp.ones((2, 3)))

@@ -1,7 +1,7 @@
-"""Values passed between processes, and the places where all of them meet.
+"""Values passed between processes, and barriers for all processes.
 
-Each function here is to be called by every process, in the same order. Joining processes is
-weft.distributed's.
+Every process must call the functions of this module, in the same order. weft.distributed joins
+processes.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """Arrays over a mesh of all processes' devices, of the parts that each process has.
+    """Make arrays over a mesh of all processes' devices from the parts of each process.
 
-    `pspecs`, a pytree prefix of PartitionSpecs, says how the whole arrays lie on the mesh.
+    `pspecs`, a pytree prefix of PartitionSpecs, gives the shardings of the complete arrays.
 
     >>> mesh = Mesh(devices(), ("x",))
     >>> host_local_array_to_global_array(np.ones(2), mesh, PartitionSpec("x"))
@@ -219,7 +219,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return reached_sync_point(step_id)
 
 
-# --- what they are made of ------------------------------------------------------------------
+# --- helpers --------------------------------------------------------------------------------
 
 
 def match_specs(op: str, pspecs: Any, tree: Any) -> list[PartitionSpec]:
@@ -281,7 +281,7 @@ def keep_rows(rows: Any) -> Any:
 
 
 def add_rows(rows: Any) -> Any:
-    """The sum of the rows, all but one of which are zero."""
+    """Return the sum of the rows, all except one of which are zero."""
     return reduce_sum(rows, (0,))
 
 
@@ -304,5 +304,5 @@ def compile_combination(combined: Callable) -> Callable:
 
 @memoize
 def lay_out(sharding: Any) -> Callable:
-    """The identity, whose result lies as `sharding` says."""
+    """Return a compiled identity that gives its result the sharding `sharding`."""
     return jit(keep_rows, out_shardings=sharding)

@@ -2,8 +2,8 @@
 
 The method is Dormand and Prince's of order 5(4) with Hairer's dense output (Hairer, Norsett and
 Wanner, Solving Ordinary Differential Equations I, II.4-II.6, and their DOPRI5). Derivatives are
-those of the exact solution, and solutions of equations themselves: forward mode carries tangents
-along, reverse mode goes back along the adjoint equation (Chen et al. 2018, arXiv:1806.07366).
+derivatives of the exact solution, and solve equations themselves: forward mode adds tangents to the
+state, reverse mode integrates the adjoint equation backwards (Chen et al. 2018, arXiv:1806.07366).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
-# Dormand and Prince's tableau: when a stage is, what it is made of, the solution's last row
-# minus that of order 4, and the weights of the dense output.
+# Dormand and Prince's tableau: the nodes, the coefficients of the stages, the last row minus the
+# row of order 4, and the weights of the dense output.
 NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 STAGES = (
     (1 / 5,),
@@ -241,7 +241,8 @@ class Equation:
         self.flow = flow
         self.tolerances = tolerances
         self.run = jit(self.solve)
-        self.pulls: dict[tuple, Callable] = {}  # compiled pullbacks, by what is wanted
+        # Compiled pullbacks, by the cotangents that are needed.
+        self.pulls: dict[tuple, Callable] = {}
 
     def solution(self, y0: Any, times: Any, params: Sequence[Any]) -> Any:
         """y at every time."""
@@ -317,7 +318,7 @@ class Equation:
         new, slopes, error = runge_kutta_step(fun, y, f, t, h.astype(t.dtype))
         ratio = mean_error_ratio(error, rtol, atol, y, new)
         length = optimal_step_size(h, ratio)
-        # a step after which there is none is what it would have been without the end
+        # Only hmax limits the next length, also after the final step.
         length = jnp.minimum(length, hmax).astype(t.dtype)
         good = ratio <= 1.0
         after = (
@@ -344,7 +345,7 @@ class Equation:
 
         fixed_dots, moving_dots = partition(moved, param_dots)
         dot = jnp.zeros_like(y0) if type(y_dot) is Zero else y_dot
-        if type(t_dot) is not Zero:  # to start later is to start from where the flow came from
+        if type(t_dot) is not Zero:  # a later start is the earlier state of the same flow
             dot = dot - t_dot[0] * self.slope(y0, times[0], params)
         start = jnp.concatenate([y0, dot])
         operands = [*params, *moving_dots]
@@ -464,7 +465,7 @@ def norm(x: Any, scale: Any) -> Any:
 
 
 def mean_error_ratio(error_estimate: Any, rtol: float, atol: float, y0: Any, y1: Any) -> Any:
-    """The error of a step as a part of what is allowed."""
+    """Return the error of a step relative to the tolerance."""
     return norm(error_estimate, atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1)))
 
 

@@ -1,6 +1,6 @@
-"""A generator with state, as NumPy's are: `rng = stateful_rng(0)`, then `rng.normal(size=3)`.
+"""A generator with state, as NumPy has: `rng = stateful_rng(0)`, then `rng.normal(size=3)`.
 
-Its key stays; a reference counts what was drawn (docs/references.md), also in a jitted function.
+Its key is constant. A reference counts the draws (docs/references.md), also in a jitted function.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __dir__ = list_public(__name__)
 
 
 def take_bounds(size: Any, *bounds: Any) -> tuple[tuple[int, ...], list]:
-    """The shape to draw, by default that of the bounds, and those as arrays."""
+    """Return the shape to draw, by default the shape of the bounds, and the bounds as arrays."""
     arrays = [asarray(b) for b in bounds]
     shape = np.broadcast_shapes(*[b.shape for b in arrays])
     return shape if size is None else as_shape(size), arrays
@@ -51,7 +51,7 @@ class StatefulPRNG:
         return self.uniform(size=size, dtype=dtype)
 
     def uniform(self, low: Any = 0, high: Any = 1, size: Any = None, *, dtype: Any = float) -> Any:
-        """Floats of [low, high), of shape `size`, by default that of the bounds."""
+        """Draw floats from [low, high) of shape `size`, by default the shape of the bounds."""
         shape, (low, high) = take_bounds(size, low, high)
         return random.uniform(self.key(), shape, dtype, minval=low, maxval=high)
 
@@ -70,7 +70,7 @@ class StatefulPRNG:
         return [StatefulPRNG(self.key(), new_ref(0)) for _ in range(n_children)]
 
     def split(self, num: Any) -> StatefulPRNG:
-        """Return as many generators in one object, to be mapped by `vmap`."""
+        """Return an object that holds `num` generators, to be mapped by `vmap`."""
         shape = as_shape(num)
         return StatefulPRNG(self.key(shape), new_ref(zeros(shape, int)))
 
@@ -79,10 +79,10 @@ register_dataclass(StatefulPRNG, data_fields=["_base_key", "_counter"], meta_fie
 
 
 def stateful_rng(seed: Any = None, *, impl: str | None = None) -> StatefulPRNG:
-    """A generator of random numbers with state; without a seed it is one of the system's.
+    """Return a generator of random numbers with state; without a seed, the system makes one.
 
-    It may be an argument of functions, or what they close over; not a result or a carry, for
-    references are neither. Within a transformed function it needs a seed.
+    It may be an argument of functions, and functions may close over it. It cannot be a result or a
+    carry, as references cannot. Within a transformed function it needs a seed.
 
     >>> rng = stateful_rng(42)
     >>> first, second = rng.uniform(), weft.jit(rng.uniform)()

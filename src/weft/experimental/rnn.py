@@ -260,7 +260,7 @@ def run_direction(
     x: Any, live: Any, h_0: Any, c_0: Any, W_ih: Any, W_hh: Any, bias: Any, backward: bool,
     precision: Any,
 ) -> tuple[tuple, Any]:  # fmt: skip
-    """One pseudo-layer: the state in the end, and h at all times, zero where there is no input."""
+    """Run one pseudo-layer. Return its final state, and h at all times, 0 where not `live`."""
     product = functools.partial(jnp.matmul, precision=precision)
     inputs = product(x, W_ih.T) + bias[None, None]  # of all times at once
 

@@ -1,4 +1,4 @@
-"""Parts of a program that XLA is to schedule together: `jax.experimental.scheduling_groups`."""
+"""Groups of operations that XLA schedules together: `jax.experimental.scheduling_groups`."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ MAGIC = b"weft.binary\n"
 
 
 class LoadedProgram(StagedProgram):
-    """A program of which there is the executable, `fun`, and no jaxpr."""
+    """A program that has an executable, `fun`, but no jaxpr."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
             f"serialize: {name} must be a program of arrays on one device; got {found}. "
             "Hint: weft.export, for programs over a mesh."
         )
-    # compiled once more: an executable that the disk cache gave is not whole in what it serializes
+    # Compile once more: an executable from the disk cache does not serialize completely.
     with config.scope(enable_compilation_cache=False):
         lowered = lower_program(program.jaxpr, program.consts, program.spec, run.placement)
         run = lowered.compile(program.spec.compiler_options)
@@ -102,14 +102,17 @@ def deserialize_and_load(
     backend: Any = None,
     execution_devices: Sequence[Any] | None = None,
 ) -> Compiled:
-    """The compiled program that `serialize` wrote, ready to be called.
+    """Return the compiled program that `serialize` wrote, ready to be called.
 
-    The bytes are machine code: load those alone that you trust. They are refused where they were
+    The bytes are machine code: only load bytes that you trust. They are rejected if they were
     written on another kind of machine, or by another jaxlib.
 
     Args:
-      backend: the name of a platform; None: that of the default device.
-      execution_devices: the one device to run on.
+      serialized: the bytes that `serialize` returned.
+      in_tree: the structure of the arguments, as `serialize` returned it.
+      out_tree: the structure of the results, as `serialize` returned it.
+      backend: the name of a platform. None is the platform of the default device.
+      execution_devices: the one device to run on. None is the first device.
 
     >>> compiled = weft.jit(lambda x: x + 1).lower(np.float32(1)).compile()
     >>> deserialize_and_load(*serialize(compiled))(np.float32(2))

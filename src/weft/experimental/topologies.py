@@ -33,10 +33,10 @@ def get_attached_topology(platform: str | None = None) -> TopologyDescription:
 def get_topology_desc(
     topology_name: str = "", platform: str | None = None, **options: Any
 ) -> TopologyDescription:
-    """Devices by the description of a platform's plugin, to lower and compile for without them.
+    """Describe the devices of a platform by its plugin, to lower and compile without the devices.
 
-    `options` are the plugin's. NotImplementedError where the platform has no plugin that describes
-    devices; that of CPUs does not.
+    `options` are the plugin's. Raises NotImplementedError if the platform has no plugin that
+    describes devices, such as CPUs.
     """
     platform = platform or next(iter(platforms().clients))
     plugin = find_plugins().get(platform)

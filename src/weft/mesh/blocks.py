@@ -43,7 +43,7 @@ def load_library() -> ctypes.CDLL | None:
 
 
 def keep_blocks(seconds: float = IDLE_SECONDS) -> bool:
-    """Keep blocks from now on, as many bytes as `config.kept_memory` says.
+    """Keep freed blocks for reuse, up to `config.kept_memory` bytes.
 
     Returns:
       True if blocks are kept: the option is not 0, and the system and jaxlib allow it.

@@ -103,7 +103,8 @@ class ProcessGroup(NamedTuple):
     client: Any  # jaxlib's connection to the coordinator
     rank: int
     size: int
-    local_devices: tuple[int, ...] | None = None  # those of its accelerators that it uses
+    # Of its accelerators, the numbers of those it uses.
+    local_devices: tuple[int, ...] | None = None
     partition: int | None = None
     name_lost: Callable[[Exception], Exception | None] = lambda error: None
 
@@ -122,7 +123,7 @@ _process_group: list[ProcessGroup] = []
 
 
 def set_process_group(group: ProcessGroup | None) -> None:
-    """Set what the clients, which are not made yet, are to belong to; None: this process alone."""
+    """Set the process group of the clients, before they are made. None: this process only."""
     _process_group[:] = [] if group is None else [group]
 
 
@@ -201,7 +202,7 @@ def choose_platforms(names: Sequence[str]) -> list[str]:
 
 
 def make_cpu_client() -> Any:
-    """A client of as many CPU devices as the options say."""
+    """Make a client with the number of CPU devices that the options say."""
     limit_threads()
     keep_blocks()
     count = config.num_cpu_devices
@@ -224,7 +225,7 @@ def has_few_threads(devices: int) -> bool:
 
 
 def make_cpu_collectives(group: ProcessGroup) -> Any:
-    """Return the library that carries values from the CPUs of one process to those of others."""
+    """Return the library for collectives between the CPUs of different processes."""
     kind = config.cpu_collectives_implementation
     if kind == "gloo":
         return _jax.make_gloo_tcp_collectives(group.client)
@@ -274,7 +275,7 @@ def client() -> Any:
 
 @functools.lru_cache(maxsize=1)
 def all_devices() -> tuple:
-    """Every device of the default platform, those of other processes too."""
+    """Return every device of the default platform, including devices of other processes."""
     return tuple(client().devices())
 
 
@@ -320,7 +321,7 @@ def devices_of(platform: str, what: str = "device: the platform") -> tuple:
 
 
 def restore_device(platform: str, number: int) -> Any:
-    """The device that a pickled one is: that of its platform and number."""
+    """Return the device of a platform with a number, to unpickle it."""
     return find_devices("pickle", platform, [number])[0]
 
 
@@ -358,7 +359,7 @@ def resolve_memory_kind(op: str, device: Any, memory_kind: str | None) -> str:
     return memory_kind or device.default_memory().kind
 
 
-# one for each list of devices that a program runs on, of which there are few
+# Programs run on few lists of devices, so each list is made once.
 @functools.cache
 def device_list(*devices: Any) -> Any:
     """A list of devices as jaxlib wants it."""

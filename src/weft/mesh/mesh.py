@@ -30,8 +30,8 @@ class AxisType(enum.Enum):
 
     Attributes:
       Auto: the compiler decides, from the shardings of the inputs.
-      Explicit: the types of values state it, and each operation derives that of its result from its
-        operands.
+      Explicit: the types of values state it, and each operation derives the sharding of its result
+        from its operands.
       Manual: the body of a `shard_map`, where each device computes on its own part.
 
     >>> weft.make_mesh((1,), ("x",), AxisType.Auto).axis_types
@@ -126,9 +126,9 @@ class BaseMesh:
         return AxisType.Auto not in self.axis_types
 
     def sdy(self, symbol: str = "@mesh", devices: Sequence[Any] = ()) -> str:
-        """The declaration of the mesh in a program for `devices`, by default its own in order.
+        """Return the declaration of the mesh in a program for `devices`, by default its own.
 
-        Devices are numbered by their place among those of the program.
+        The number of a device is its place among the devices of the program.
         """
         axes = ", ".join(f"{axis_text(n)}={size}" for n, size in self.shape_tuple)
         own = getattr(self, "_device_assignment", devices)
@@ -260,7 +260,7 @@ def _make_abstract_mesh(sizes: tuple, names: tuple, types: tuple, device: Any) -
 
 
 def missing_devices_error(op: str, mesh: AbstractMesh) -> ValueError:
-    """The error for a program over a mesh without devices that is to be compiled or run."""
+    """Return the error for compiling or running a program over a mesh without devices."""
     return ValueError(
         f"{op}: needs devices to be compiled for; got a program over {mesh}. Hint: with "
         f"weft.set_mesh(weft.make_mesh({mesh.axis_sizes}, {mesh.axis_names})): ..."
@@ -537,7 +537,7 @@ EMPTY.axis_sizes = ()
 class MeshScope(Scope):
     """A context manager: a mesh is in scope for this thread until the block ends.
 
-    `entered` is the mesh of `with mesh:`, by default that of the scope around.
+    `entered` is the mesh of `with mesh:`. By default it is inherited from the scope around.
     """
 
     def __init__(

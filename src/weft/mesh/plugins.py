@@ -1,6 +1,6 @@
-"""Accelerators: the PJRT plugins of installed packages: found, loaded, and made clients of.
+"""Accelerators: finds and loads the PJRT plugins of installed packages, and makes their clients.
 
-A plugin's own Python module imports jax, so none is run: what is used is the library beside it, and
+A plugin's own Python module imports jax, so it is not run. Only the library beside it is used, and
 the modules of kernels, which import jaxlib at most. client.py chooses the platforms.
 """
 
@@ -85,7 +85,7 @@ def list_installed_plugins(paths: Sequence[str]) -> Iterator[Plugin]:
 
 
 def list_subfolders(path: Path, suffixes: tuple[str, ...] = ("",)) -> list[Path]:
-    """The folders in one whose names end so, the last name first; none where there is no folder."""
+    """Return the folders in `path` that end in a suffix, the last name first; [] without `path`."""
     if not path.is_dir():
         return []
     with os.scandir(path) as entries:
@@ -134,7 +134,7 @@ def has_hardware(platform: str) -> bool | None:
 
 
 def make_plugin_client(plugin: Plugin, given: Mapping[str, Any], **processes: Any) -> Any:
-    """The client of a plugin; `given` are its options, `processes` those of a group."""
+    """Make the client of a plugin, with options `given` and options of a process group."""
     load_plugin(plugin)
     options = {**(make_gpu_options(plugin.platform) if plugin.platform in GPUS else {}), **given}
     return _jax.get_c_api_client(plugin.platform, options, **processes)

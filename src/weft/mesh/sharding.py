@@ -335,7 +335,7 @@ def device_names(sharding: Any) -> str:
 def placement_error(
     op: str, args: Sequence[Any], names: Sequence[str], kinds: Sequence[Any], one: Any, other: Any
 ) -> ValueError:
-    """The error for values on different devices, of which each is bound to one of `kinds`."""
+    """Return the error for values on different devices; `kinds` has the sharding of each."""
 
     def show(sharding: Any, unknown: str) -> str:
         i = next((i for i, k in enumerate(kinds) if k is sharding), None)

@@ -29,10 +29,10 @@ _SETTERS = tuple(
 
 
 def limit_threads() -> None:
-    """Have libraries use as many threads as `config.num_threads` says, before XLA's pool is made.
+    """Limit the threads of libraries to `config.num_threads`, before XLA's pool is made.
 
-    If the option is -1, the limit is what a group of processes may use of the machine's time, as in
-    a container: XLA looks at the processors that it may run on, and not at this limit.
+    If the option is -1, the limit is the CPU quota of the process's cgroup, as in a container. XLA
+    itself counts the processors that it may run on and does not see the quota.
     """
     count = config.num_threads
     if count > 0:
@@ -60,9 +60,9 @@ def count_processors() -> int:
 def read_quota(
     root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
 ) -> int | None:
-    """Return how many processors' time this group of processes (cgroup) may use, rounded up.
+    """Return the CPU quota of this cgroup in processors, rounded up; None if there is none.
 
-    The least limit of the group and those that it is in counts. None where there is no limit.
+    The smallest limit of the group and of all groups around it counts.
     """
     limits = [n for folder in list_group_folders("cpu", root, own) for n in read_limit(folder)]
     return max(1, min(limits)) if limits else None
@@ -71,9 +71,9 @@ def read_quota(
 def list_group_folders(
     kind: str, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
 ) -> list[Path]:
-    """Return the folders of the groups of this process that limit `kind`, such as "memory".
+    """Return the folders of the cgroups of this process that limit `kind`, such as "memory".
 
-    They are those of the group that the process is in and of all groups around it.
+    They belong to the group that the process is in and to all groups around it.
     """
     try:
         lines = own.read_text().splitlines()

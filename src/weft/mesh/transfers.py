@@ -44,7 +44,7 @@ def is_own_transfer(error: Exception, operands: Any) -> bool:
 
 
 def move_explicitly(move: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return `move(*args, **kwargs)`, whose transfers count as explicit, as those of device_put."""
+    """Return `move(*args, **kwargs)`. Its transfers count as explicit, as by device_put."""
     state = _jax.guard_lib.thread_local_state()
     state.explicit_device_put = True
     try:

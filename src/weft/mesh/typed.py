@@ -30,7 +30,7 @@ from weft.util import memoize
 
 Names = tuple[Any, ...]
 NO_NAMES: frozenset = frozenset()
-# Parameters that say how results lie; type rules heed them (`typed_as`).
+# Parameters that give the sharding of results; type rules use them (`typed_as`).
 GIVEN = ("out_sharding", "sharding", "dst_sharding")
 
 
@@ -112,7 +112,7 @@ class Sharded:
     def of_part(self, names: Sequence, tracked: bool) -> Sharded | None:
         """Return the split of a part of the value, in a program for one device along `names`.
 
-        Where types are not `tracked`, they do not say what is unreduced or reduced along those.
+        If types are not `tracked`, they do not say what is unreduced or reduced along `names`.
         """
         whole = self.without(names)
         entries = [()] * len(self.entries) if whole is None else whole.entries
@@ -145,7 +145,7 @@ class Sharded:
         return Sharded.of, (self.mesh, self.entries, self.unreduced, self.reduced)
 
     def lay_out(self, prim: Any, avals: Sequence, outs: list, params: dict) -> list:
-        """The types of the results of `prim` on operands of which some are split."""
+        """Return the types of the results of `prim`, where some operands are split."""
         return split_results(prim, avals, outs, params)
 
 
@@ -180,7 +180,7 @@ def kind_of_mesh(mesh: Mesh | AbstractMesh) -> AbstractMesh:
 
 @memoize
 def make_manual(mesh: Mesh | AbstractMesh, names: tuple) -> AbstractMesh:
-    """The axes of a mesh in a program for one device along those of these names."""
+    """Return the axes of a mesh in a program for one device along the axes `names`."""
     return retype_axes(kind_of_mesh(mesh), names, AxisType.Manual)
 
 
@@ -201,7 +201,7 @@ def typed_for(aval: ShapedArray, sharding: Any) -> ShapedArray:
 
 
 def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:
-    """The type of a result for which a parameter gives the sharding; None gives none."""
+    """Return the type of a result with the sharding of a parameter; unchanged if it is None."""
     out = aval if sharding is None else typed_for(aval, sharding)
     if out is not aval:
         check_divisible("out_sharding", sharding, aval.shape, f"the result {out}")
@@ -261,7 +261,7 @@ def check_writable(aval: ShapedArray, sharding: Any) -> None:
 
 
 def mesh_around(*like: Any) -> Any:
-    """The mesh in scope, else that over which the first of these values that is split lies."""
+    """Return the mesh in scope, or the mesh of the first of these values that is split."""
     mesh: Any = get_mesh()
     if mesh.empty or kind_of_mesh(mesh) is not kind_of_mesh(get_abstract_mesh()):
         mesh = get_abstract_mesh()
@@ -315,7 +315,7 @@ def resolve_sharding(op: str, sharding: Any, ndim: int, *like: Any) -> NamedShar
 
 
 def split_results(prim: Any, avals: Sequence, outs: list, params: dict) -> list:
-    """The types of the results of `prim` on operands of which some are split."""
+    """Return the types of the results of `prim`, where some operands are split."""
     if any(params.get(name) is not None for name in GIVEN):
         return outs  # the type rule says it
     meshes = {a.sharded.mesh for a in avals if a.sharded is not None}
@@ -403,7 +403,7 @@ def join_sums(prim: Any, avals: Sequence, labels: Any) -> tuple[frozenset, froze
 
 
 def fits_terms(linear: Linearity, terms: list[frozenset], mine: frozenset, a: ShapedArray) -> bool:
-    """Return True if an operand may stand among others, of which some are terms of a sum."""
+    """Return True if an operand may be combined with others that are terms of a sum."""
     unreduced = NO_NAMES.union(*terms)
     if linear is Linearity.JOINT:
         return mine == unreduced
@@ -411,7 +411,7 @@ def fits_terms(linear: Linearity, terms: list[frozenset], mine: frozenset, a: Sh
         return False
     if linear is Linearity.FIRST and not (terms[0] and is_inexact(a.dtype)):
         return False
-    if mine:  # one operand alone, where the others are reduced or the same number everywhere
+    if mine:  # one such operand; the others are reduced or the same everywhere
         return mine == unreduced and sum(map(bool, terms)) == 1
     return not a.ndim if a.sharded is None else unreduced <= a.sharded.reduced
 

@@ -21,7 +21,7 @@ namespace {
 template <class T>
 constexpr bool kIsFloat = std::is_floating_point_v<T>;
 
-// An unsigned integer of as many bytes.
+// The unsigned integer type with the same size as T.
 template <class T>
 using Bits = std::conditional_t<
     sizeof(T) == 1, uint8_t,

@@ -43,7 +43,8 @@ namespace {
 
 using Floats = ffi::Buffer<ffi::F32, 4>;
 
-// Calls work(job, i, room) for all i, with room for so many elements.
+// Calls work(job, i, room) for each i below `count`, on several threads. Each thread takes
+// `together` values of i at a time and has scratch memory (`room`) for `size` floats.
 ffi::Error Spread(ffi::ThreadPool& pool, const Attention& job, int64_t count, int64_t together,
                   int64_t size, void (*work)(const Attention&, int64_t, float*)) {
   std::atomic<bool> done{true};

@@ -1,6 +1,6 @@
-// Included once for each width of vectors: queries lie in lanes, and keys in rows.
+// Included once for each vector width. Queries are in vector lanes, keys in rows.
 //
-// What is copied to has room for whole tiles; what the rest of that has goes to no result.
+// Buffers are padded to whole tiles. The results of the padding are discarded.
 
 using F = Lanes<float>;
 using UJ = Lanes<uint32_t>;  // sums of bits, which wrap
@@ -86,7 +86,7 @@ void Turn(const Attention& job, const Block& at, const float* from, float* turne
   }
 }
 
-// Scores of a block of keys, [keys, queries]; those of pairs that do not count are -inf.
+// Computes the scores of a block of keys, [keys, queries]. Masked pairs get -inf.
 void Score(const Attention& job, const Block& at, int64_t key, int64_t count, const float* keys,
            const float* queries, float* scores) {
   const int64_t rows = Whole(count, kRows), size = job.size;
@@ -143,7 +143,8 @@ void Attend(const Attention& job, int64_t index, float* room) {
   }
 }
 
-// Cotangents of a part of the keys and values of a line, and what these give to those of queries.
+// Computes the cotangents of a part of the keys and values of a line, and their contributions to
+// the cotangents of the queries.
 void Pull(const Attention& job, int64_t index, float* room) {
   const int64_t line = index / job.parts, part = index % job.parts, wide = job.wide;
   const int64_t blocks = (job.keys + kKeys - 1) / kKeys, start = blocks * part / job.parts * kKeys;

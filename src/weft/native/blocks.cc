@@ -43,9 +43,9 @@
 namespace weft {
 namespace {
 
-constexpr size_t kSmallest = 128 << 10;  // bytes: from here on the C library asks the system
-constexpr size_t kManyPages = 4 << 20;   // bytes from which on huge pages are asked for, as by NumPy
-constexpr size_t kUnused = 8;            // a block is larger than asked for by at most 1 / kUnused
+constexpr size_t kSmallest = 128 << 10;  // bytes: glibc maps blocks of at least this size
+constexpr size_t kManyPages = 4 << 20;   // bytes: larger blocks ask for huge pages, as in NumPy
+constexpr size_t kUnused = 8;            // at most 1 / kUnused of a reused block is unused
 constexpr int kMostBlocks = 1024;
 
 struct Block {
@@ -61,8 +61,8 @@ struct Store {
   size_t bound, bytes;
   int64_t patience;  // in nanoseconds
   int count;
-  bool watched;               // by a thread
-  Block blocks[kMostBlocks];  // in the order in which they were freed
+  bool watched;               // the thread that runs Watch exists
+  Block blocks[kMostBlocks];  // the block freed first comes first
 } store;
 
 class Lock {
@@ -83,7 +83,7 @@ void Advise(char* at, size_t size, int advice) {
   const uintptr_t first = (start + page - 1) / page * page, last = (start + size) / page * page;
   const int before = errno;
   if (first < last) madvise(reinterpret_cast<void*>(first), last - first, advice);
-  errno = before;  // the C library's posix_memalign leaves it alone, and advice need not be taken
+  errno = before;  // glibc's posix_memalign does not set errno; failed advice is harmless
 }
 
 // The functions below that take from the store are called under its lock.
@@ -127,13 +127,14 @@ void FreeOlder(int64_t last) {
       if (store.count && store.blocks[0].since < last) oldest = Remove(0);
     }
     if (!oldest) return;
-    // The C library itself may not give the pages of a block back that it did not map alone.
+    // Not every block is a mapping of its own, so glibc may not return its pages by itself: advise
+    // first.
     Advise(oldest, malloc_usable_size(oldest), MADV_DONTNEED);
     std::free(oldest);
   }
 }
 
-// Runs as long as something is kept.
+// Runs until the store is empty.
 void* Watch(void*) {
   for (;;) {
     int64_t patience;
@@ -294,11 +295,12 @@ void FreeBytes(void* memory) { Free(memory); }
 
 }  // namespace weft
 
-// Keeps at most `bound` bytes from now on, each block for `seconds` without a use. False if this is no
-// system, or no jaxlib, in which blocks can be kept.
+// Sets the bounds of the store: at most `bound` bytes in total, and each block for at most
+// `seconds` without a use. Returns false if blocks cannot be kept on this system or with this
+// jaxlib.
 extern "C" bool weft_keep_blocks(uint64_t bound, double seconds) {
 #ifdef __AVX2__
-  if (!__builtin_cpu_supports("avx2")) return false;  // which this file is compiled for
+  if (!__builtin_cpu_supports("avx2")) return false;  // this file is compiled for AVX2
 #endif
   static const bool replaced = weft::ReplaceCalls();
   {

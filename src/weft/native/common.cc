@@ -62,8 +62,9 @@ int FindProcessor() {
 
 void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int64_t),
              const void* data) {
-  // Each thread begins with pieces of its own, the same ones in every call, so that it finds in its
-  // processor's cache what it worked with before; then it takes those of others.
+  // Each thread begins with its own range of pieces. The range is the same in every call, so the
+  // data is likely to be in the cache of its processor. Then the thread takes pieces from the
+  // ranges of others.
   struct alignas(64) Range {
     std::atomic<int64_t> next;
     int64_t end;
@@ -96,12 +97,13 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int
   const int from = FindProcessor();
   for (int64_t h = 0; h < helpers; ++h) {
     pool.Schedule([shared, take, from, h] {
-      // Woken where all processors are busy, it may have taken the caller's, which would wait for it
-      // until all is done, and some time more in which the engine looks for other work.
+      // A helper may wake on the caller's processor when all processors are busy. It would keep the
+      // caller waiting until all pieces are done, and XLA's thread would then spin while it looks
+      // for other work. So the helper yields first.
       if (from >= 0 && FindProcessor() == from) std::this_thread::yield();
       {
         std::lock_guard<std::mutex> lock(shared->mutex);
-        if (shared->closed) return;  // what `data` is may be gone
+        if (shared->closed) return;  // the call has ended: `data` may be gone
         ++shared->busy;
       }
       take(h + 1);

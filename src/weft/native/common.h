@@ -1,4 +1,4 @@
-// What the kernels share: work spread over the engine's threads, memory that may be refused.
+// Helpers of all kernels: loops over XLA's thread pool, allocation that may fail.
 
 #ifndef WEFT_NATIVE_COMMON_H_
 #define WEFT_NATIVE_COMMON_H_
@@ -14,7 +14,8 @@
 // For what would take the compiler long in each place that it is called from.
 #define WEFT_WIDE __attribute__((noinline))
 
-// For loops too short for vectors, which the compiler would make of them; what they call is WEFT_INLINE.
+// For loops that are too short to vectorize, although the compiler would. Functions that they call
+// must be WEFT_INLINE.
 #if defined(__GNUC__) && !defined(__clang__)
 #define WEFT_SCALAR __attribute__((optimize("no-tree-loop-vectorize")))
 #else
@@ -25,10 +26,10 @@ namespace weft {
 
 constexpr int64_t kPiece = 1 << 15;  // elements, or products, that are worth a thread
 
-// Calls work(data, i) for i from 0 to count - 1, on the engine's threads and on this one.
+// Calls work(data, i) for i from 0 to count - 1, on the threads of XLA's pool and on this one.
 //
-// This thread takes pieces too, and waits for none that nobody has begun: so it comes to an end
-// also where all of the engine's threads are taken, as they are inside of other kernels.
+// This thread takes pieces too and never waits for a piece that no thread has begun. So the call
+// ends even if all threads of the pool are busy, for example inside other kernels.
 void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int64_t),
              const void* data);
 
@@ -39,8 +40,9 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, const Work& work) {
   ForEach(pool, count, call, &work);
 }
 
-// Calls work(row, first, last) for all lanes of all rows of [rows, n, lanes], from `first` to `last`:
-// some rows at once where they are short, else at most `width` lanes of one. The shape alone decides.
+// Calls work(row, first, last) so that all lanes of all rows of [rows, n, lanes] are covered:
+// several rows in one task if they are short, otherwise at most `width` lanes of one row. The
+// division depends on the shape only.
 template <class Work>
 void ForEachLane(ffi::ThreadPool& pool, int64_t rows, int64_t n, int64_t lanes, int64_t width,
                  const Work& work) {

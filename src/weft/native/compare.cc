@@ -1,8 +1,8 @@
-// Whether a comparison holds anywhere, or everywhere, along the middle axis of [rows, n, lanes]; or how
-// often it does.
+// Reductions of a comparison along the middle axis of [rows, n, lanes]: does it hold for any
+// element, for all elements, or for how many?
 //
-// Where some elements decide the result, the others are not read. Pieces of the work add to the result
-// in any order, which makes no difference to it.
+// Reading stops once the result is decided. Threads add their parts of the result in any order; the
+// order does not change the result.
 
 #include <initializer_list>
 #include <string_view>
@@ -15,11 +15,11 @@ namespace weft {
 namespace {
 
 constexpr int64_t kWidth = 64;     // elements compared at once
-constexpr int64_t kBlock = 8192;   // those between looks at whether the result is known
-constexpr int64_t kFirst = 1024;   // those before the first look
-constexpr int64_t kLanes = 512;    // lanes worked on together
+constexpr int64_t kBlock = 8192;   // elements between two checks whether the result is decided
+constexpr int64_t kFirst = 1024;   // elements before the first check
+constexpr int64_t kLanes = 512;    // lanes that one call of WalkLanes processes
 constexpr int64_t kRows = 4;
-constexpr int64_t kCounted = 255;  // as many as fit in 8 bits
+constexpr int64_t kCounted = 255;  // the largest count that 8 bits hold
 
 enum What { kAny, kAll, kCount };
 
@@ -38,7 +38,7 @@ struct LessOrEqual {
   static bool Holds(T x, T y) { return x <= y; }
 };
 
-// An operand. The step is 0 where all elements are one number, which `data` holds kLanes times.
+// An operand. If it is a scalar, `step` is 0 and `data` holds the scalar kLanes times.
 template <class T>
 struct Side {
   const T* data;
@@ -46,14 +46,14 @@ struct Side {
   const T* At(int64_t i) const { return data + i * step; }
 };
 
-// As wide as elements, so that as many fit in a vector.
+// The unsigned integer type with the size of T, so that counters and elements fill vectors alike.
 template <class T>
 using Counter = std::conditional_t<
     sizeof(T) == 8, uint64_t,
     std::conditional_t<sizeof(T) == 4, uint32_t,
                        std::conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
 
-// How many of at most kBlock comparisons hold, from element `start` on.
+// Returns for how many of the n <= kBlock elements from `start` on the comparison holds.
 template <class T, template <class> class Op>
 WEFT_WIDE int64_t CountBlock(Side<T> left, Side<T> right, int64_t start, int64_t n) {
   static_assert(kBlock <= kWidth * kCounted);
@@ -95,7 +95,8 @@ WEFT_WIDE void CountLanes(Side<T> left, Side<T> right, int64_t start, int64_t n,
   for (int64_t j = 0; j < width; ++j) counts[j] += hits[j];
 }
 
-// The results, to which pieces of the work add; and whether it is the opposite that is compared.
+// The result buffers. Several threads add to them. If `negates`, the opposite of the given
+// comparison is reduced.
 struct Results {
   What what;
   bool negates;
@@ -131,7 +132,7 @@ void WalkLanes(Side<T> left, Side<T> right, const Results& out, int64_t at, int6
   while (known < width && out.IsKnown(at + known)) ++known;
   if (known == width) return;
   int32_t counts[kLanes] = {};
-  int32_t is_open = 1, is_news = out.what == kCount;  // not bool, of which GCC makes no vectors
+  int32_t is_open = 1, is_news = out.what == kCount;  // not bool: GCC would not vectorize the loop
   while (seen < n && is_open) {
     const int64_t count = std::min(kCounted, n - seen);
     CountLanes<T, Op>(left, right, start + seen * lanes, count, lanes, width, counts);
@@ -188,7 +189,7 @@ ffi::Error Walk(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::AnyBuffer y, bool 
 
 enum Direction { kEq, kNe, kLt, kGe, kGt, kLe };
 
-// Of `Whole` only equality is asked, for which the sign of integers makes no difference.
+// `Whole` is the unsigned type of T: equality of integers does not depend on their sign.
 template <class Whole, class T>
 ffi::Error Choose(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::AnyBuffer y, int64_t direction,
                   Results out) {

@@ -1,27 +1,29 @@
 // Convolutions of arrays [batch, rows, columns, features], and their derivatives in the kernel.
 //
-// The sums of a tile of results stay in registers while all that they are sums of is walked through.
-// Work is cut by shapes alone, so that threads do not decide the result.
+// A tile of results is accumulated in registers, over all taps and features, before it is stored.
+// The work is divided by shapes only, so the result does not depend on the number of threads.
 
 #include "tiles.h"
 
 namespace weft {
 namespace {
 
-constexpr int64_t kUnit = 192;       // pixels that a thread takes at once
-constexpr int64_t kTable = 4096;     // pointers that it keeps
-constexpr int64_t kFew = 16;         // features, below which a tap alone is little to do
-constexpr int64_t kChunk = 1 << 15;  // elements that are walked through for all tiles, one by one
-constexpr int64_t kSums = 1 << 22;   // elements of all sums of a derivative
-constexpr int64_t kPieces = 8;       // of a derivative, whose sums are added up at the end
+constexpr int64_t kUnit = 192;       // pixels (results in space) that a thread takes at once
+constexpr int64_t kTable = 4096;     // pointers of the table on a thread's stack
+constexpr int64_t kFew = 16;  // input features; below this number, the taps of a row are joined
+constexpr int64_t kChunk = 1 << 15;  // elements of x and ct that are read for all tiles in turn
+constexpr int64_t kSums = 1 << 22;   // elements of the partial sums of a derivative
+constexpr int64_t kPieces = 8;       // partial sums of a derivative, which are added up at the end
 
-// Sizes of x, of the kernel, and of the result; (rows, columns) of what is for both.
+// The sizes of x, of the kernel and of the result. Arrays of two have one entry for each spatial
+// axis: (rows, columns).
 struct Sizes {
   int64_t batch, rows, columns, features;
   int64_t out_rows, out_columns, out_features;
   int64_t taps[2], stride[2], dilation[2], low[2];
 
-  // The row, or column, of x that a place of the result sees by a tap.
+  // Returns the row (axis 0) or column (axis 1) of x that `tap` of the kernel reads for the result
+  // at `place`.
   int64_t At(int axis, int64_t place, int64_t tap) const {
     return place * stride[axis] + tap * dilation[axis] - low[axis];
   }
@@ -32,7 +34,7 @@ struct Sizes {
 template <class T>
 struct Forward {
   Sizes sizes;
-  const T *x, *zeros;  // as many as a row of taps sees
+  const T *x, *zeros;  // a padded row of taps, all zeros
   T* packed;  // the kernel, [panels, taps * features, lanes of a panel], with zeros at the end
   T* out;
   int64_t unit;
@@ -50,7 +52,7 @@ WEFT_INLINE void ConvolveUnit(const Forward<T>& job, int64_t index) {
   const int64_t taps = s.taps[0] * s.taps[1], places = s.out_rows * s.out_columns;
   const int64_t first = index * job.unit, last = std::min(s.batch * places, first + job.unit);
   const T* seen[kTable];  // for each tile and tap what its pixels see
-  bool joined[kUnit / kPixels];  // tiles of which a row of taps sees what lies in a row
+  bool joined[kUnit / kPixels];  // tiles whose pixels read each row of taps as one contiguous run
   const T** to = seen;
   for (int64_t start = first; start < last; start += kPixels, to += taps * kPixels) {
     bool inner = s.features < kFew && s.dilation[1] == 1;
@@ -103,7 +105,7 @@ struct Derivative {
   const T *x, *ct;
   T* sums;  // [pieces, taps, features, out_features]
   int64_t pieces, parts;  // of the rows, and of the output features
-  std::atomic<bool>* done;  // false where there was no memory
+  std::atomic<bool>* done;  // false if an allocation failed
 
   template <int kBytes>
   WEFT_INLINE void Run(int64_t index) const;
@@ -236,7 +238,8 @@ ffi::Error Differentiate(ffi::ThreadPool& pool, const Sizes& s, const void* x, c
 
 using Numbers = ffi::Span<const int64_t>;
 
-// Of x and the kernel the result, or of x and cotangents of the result those of the kernel.
+// Computes the result from x and the kernel or, if `is_derivative`, the cotangent of the kernel
+// from x and the cotangent of the result.
 ffi::Error Conv(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer other,
                 ffi::Result<ffi::AnyBuffer> out, Numbers stride, Numbers dilation, Numbers low,
                 bool is_derivative) {

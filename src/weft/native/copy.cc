@@ -1,6 +1,6 @@
 // Copies in pieces: parts of arrays one after another along an axis, and an array within a frame.
 //
-// Bytes are copied as they lie, whatever they mean. Work is cut by bytes, so that threads share it.
+// Elements are copied as bytes, whatever their dtype. The work is divided among threads by bytes.
 
 #include <vector>
 
@@ -9,9 +9,10 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kBytes = 1 << 17;  // of a result, that are worth a thread
+constexpr int64_t kBytes = 1 << 17;  // bytes of the result that are worth a thread
 
-// A part of each row of an array: where that of the first begins, the bytes of a row, and its own.
+// One operand of a concatenation: its first byte, the bytes of one of its rows, and the total
+// bytes.
 struct Part {
   const char* from;
   int64_t row, size;
@@ -67,7 +68,8 @@ ffi::Error Concatenate(ffi::ThreadPool pool, ffi::Span<const int64_t> starts,
   return ffi::Error::Success();
 }
 
-// Places x in the result from `low` on, and `fill` around it. A row is what lies along the last axis.
+// Writes x into the result from index `low` on, and `fill` around it. A row is one run along the
+// last axis.
 ffi::Error Pad(ffi::ThreadPool pool, ffi::Span<const int64_t> low, ffi::AnyBuffer x,
                ffi::AnyBuffer fill, ffi::Result<ffi::AnyBuffer> out) {
   const auto inner = x.dimensions(), outer = out->dimensions();

@@ -1,8 +1,9 @@
-// Running sums, products, largest and smallest, along the middle axis of [rows, n, lanes].
+// Running sums, products, maxima and minima along the middle axis of [rows, n, lanes].
 //
-// Floats of 32 bits are added up and multiplied in 64. NaN stays once it has come. As each step waits
-// for the one before it, rows with few lanes are walked along side by side, one in each lane of vectors,
-// and so are the parts of a long row, each from the sum of what is before it.
+// float32 is accumulated in float64. After a NaN, all further results are NaN. Each step depends on
+// the step before it. Rows with few lanes are therefore walked side by side, one row in each vector
+// lane. The parts of a long row are walked side by side too, each part from the sum of all elements
+// before it.
 
 #include <limits>
 #include <string_view>
@@ -13,14 +14,14 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kSegments = 8;  // of a row of at least kLong elements, walked together,
-constexpr int64_t kGroups = 8;    // and so many times as many where a row is very long
+constexpr int64_t kSegments = 8;  // segments of a row of at least kLong elements, walked together
+constexpr int64_t kGroups = 8;    // groups of kSegments segments, if a row is very long
 constexpr int64_t kLong = 256;
-constexpr int64_t kLanes = 64;     // those worked on together are a multiple of this many
-constexpr int64_t kStrip = 512;    // lanes of a row that are walked along at once
-constexpr int64_t kBlock = 256;    // elements of a row that are in vectors at once
-constexpr int64_t kFewLanes = 8;   // of rows that are walked along side by side
-constexpr int64_t kShort = 16;     // steps of a row that the processor begins before the last has ended
+constexpr int64_t kLanes = 64;     // the number of lanes worked on together is a multiple of this
+constexpr int64_t kStrip = 512;    // lanes of a row that are processed at once
+constexpr int64_t kBlock = 256;    // elements of a row that are held in vectors at once
+constexpr int64_t kFewLanes = 8;   // of rows that are processed side by side
+constexpr int64_t kShort = 16;     // steps of a row that the processor can overlap
 constexpr int64_t kSpan = 1 << 16;  // elements of a row that are worth a thread
 constexpr int64_t kMostSpans = 64;
 
@@ -89,9 +90,10 @@ struct RunJob {
 namespace weft {
 namespace {
 
-// Running extrema of n elements side by side, forwards or (step is -1) backwards. Segments are walked
-// together, as each step waits for the one before it, and groups of them by threads; then what comes
-// before a segment replaces the elements in it that are no better, which are the first ones.
+// Running extrema of n elements that are adjacent in memory, forwards or backwards (`step` is -1).
+// Each step depends on the step before it, so the segments of a group are walked together, and
+// groups run on different threads. Afterwards the extremum of all preceding segments replaces the
+// first elements of a segment, up to the first element that is better.
 template <class Op, class T>
 void RunSegments(ffi::ThreadPool& pool, const RunJob& job, int64_t row) {
   const int64_t n = job.n, step = job.reverse ? -1 : 1, first = row * n + (job.reverse ? n - 1 : 0);
@@ -273,7 +275,7 @@ ffi::Error RunAll(ffi::ThreadPool& pool, const Ways& ways, const RunJob& job) {
   return ffi::Error::Success();
 }
 
-// Sums and products of signed integers wrap as those of unsigned ones do.
+// The sums and products of signed integers wrap, so they are computed with unsigned integers.
 template <class Op>
 Ways FindWays(ffi::DataType dtype) {
   constexpr bool wraps = !kIsExtremum<Op>;
@@ -301,7 +303,7 @@ ffi::Error Cumulative(ffi::ThreadPool pool, std::string_view kind, bool reverse,
     return ffi::Error::InvalidArgument("the operand must be [rows, n, lanes], and the result alike");
   }
   ffi::DataType dtype = x.element_type();
-  if (kind == "cumsum" && (dtype == ffi::C64 || dtype == ffi::C128)) {  // those of the parts
+  if (kind == "cumsum" && (dtype == ffi::C64 || dtype == ffi::C128)) {  // as two real arrays
     dtype = dtype == ffi::C64 ? ffi::F32 : ffi::F64;
     lanes = 2 * lanes;
   }

@@ -87,8 +87,8 @@ void RunGroup(const RunJob& job, int64_t group) {
   }
 }
 
-// Walks along a row of many lanes, of which it takes vectors from `first` to `last`; says how far it
-// came.
+// Walks along a row of many lanes, in vectors, over the lanes from `first` to `last`. Returns the
+// first lane that is left.
 template <class Op, class T>
 int64_t RunStrip(const RunJob& job, int64_t row, int64_t first, int64_t last) {
   const int64_t step = job.reverse ? -job.lanes : job.lanes;
@@ -137,8 +137,8 @@ void AddSpan(const RunJob& job, int64_t begin, int64_t end, A* totals) {
   for (int64_t i = 0; from + i < to; ++i) totals[i % lanes] += from[i];
 }
 
-// Running sums of a row from `begin` to `end`, of which parts that follow each other are in the lanes of
-// vectors; `sums` are those of what is before.
+// Computes the running sums of a row from `begin` to `end`. Consecutive parts of the row are in
+// different vector lanes. `sums` holds the sums of all elements before.
 template <class T, class A = typename Add::Of<T>>
 void RunSpan(const RunJob& job, int64_t begin, int64_t end, A* sums) {
   using M = Moved<T>;

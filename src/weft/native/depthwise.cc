@@ -1,19 +1,20 @@
-// What the kernels of a depthwise convolution are moved by: for each channel and each element of its
-// kernel, the sum of the products of the channel's images and of what is known of the results.
+// The derivative of a depthwise convolution in its kernel. For each channel and each kernel element
+// it is the sum of products of the images of the channel and the cotangents of the results.
 
 #include "common.h"
 
 namespace weft {
 namespace {
 
-// Along a spatial axis: elements of images, of results, of kernels; from result to result, and from
-// element to element of the kernel, how far images are; zeros before them.
+// One spatial axis: the sizes of the image, of the result and of the kernel (`taps`), the stride
+// (`step`), the dilation of the kernel, and the padding before the image (`low`).
 struct Axis {
   int64_t size, results, taps, step, dilation, low;
 
-  // The results for which element `tap` of the kernel is on an element of the image: [first, last).
+  // Returns the range [first, last) of results for which kernel element `tap` reads inside the
+  // image.
   std::pair<int64_t, int64_t> Range(int64_t tap) const {
-    const int64_t shift = tap * dilation - low;  // of the image, for the first result
+    const int64_t shift = tap * dilation - low;  // the index in the image for the first result
     const int64_t first = shift < 0 ? (-shift + step - 1) / step : 0;
     const int64_t last = shift < size ? (size - 1 - shift) / step + 1 : 0;
     return {first, std::min(last, results)};
@@ -41,7 +42,7 @@ ffi::Error Sum(ffi::ThreadPool& pool, const DepthwiseJob& job, T* out) {
   const int64_t lanes = LaneBytes() / sizeof(T);
   const int64_t taps = job.rows.taps * job.columns.taps, side = job.last ? lanes : 1;
   const int64_t groups = (job.channels + side - 1) / side;
-  // of the shape alone, so that sums are the same for any number of threads
+  // Depends on the shape only, so that sums are the same for any number of threads.
   const int64_t parts = std::max<int64_t>(1, std::min<int64_t>(job.images, 16 / groups));
   const auto sums = Allocate<double>(groups * parts * taps * lanes);
   if (!sums) return OutOfMemory();

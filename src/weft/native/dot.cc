@@ -1,4 +1,5 @@
-// Products of matrices, and of batches of them: [m, k] or [k, m] with [k, n] or [n, k], behind [batch] if any.
+// Products of matrices, optionally batched: [m, k] or [k, m] times [k, n] or [n, k], all with
+// [batch] first if there is a batch.
 
 #define WEFT_LANES "dot_lanes.h"
 #include "widths.h"
@@ -6,26 +7,28 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kDepth = 256;         // of a panel that the nearest cache holds
-constexpr int64_t kLeft = 1 << 17;      // left factors that the next one holds
-constexpr int64_t kParts = 16;          // of all, if they have as many rows as follow
-constexpr int64_t kFewest = 48, kMost = 192;  // rows, for which a panel is worth packing, and of a block
-constexpr int64_t kProducts = 1 << 19;  // that are worth a thread
+constexpr int64_t kDepth = 256;         // rows of a packed panel; fits the L1 cache
+constexpr int64_t kLeft = 1 << 17;      // elements of the left operand that fit the L2 cache
+constexpr int64_t kParts = 16;  // parts to divide the work into, if there are kFewest rows for each
+// Bounds of the rows of a block. A panel is worth packing for kFewest rows.
+constexpr int64_t kFewest = 48, kMost = 192;
+constexpr int64_t kProducts = 1 << 19;  // products that are worth a thread
 
 template <class T>
 struct Dot {
   int64_t batch, m, n, k;
   const T *left, *right;
   T* out;
-  int64_t left_row, left_step;  // elements between those of a row, and of what is added up
-  bool right_turned;            // [n, k]
-  int64_t panels = 0, blocks = 0, rows = 0;  // of columns, of rows, and rows of a block
+  int64_t left_row, left_step;  // strides of `left` along m and along k
+  bool right_turned;            // `right` is [n, k]
+  int64_t panels = 0, blocks = 0, rows = 0;  // column panels, row blocks, rows of a block
 
   template <int kBytes>
   WEFT_INLINE void Run(int64_t part) const;
 };
 
-// Adds up some rows of a panel's columns, from `begin` to `end` of the factors.
+// Multiplies rows `first` to `last` by one packed panel, over `begin` to `end` of the contracted
+// axis.
 template <class T, int kBytes, int kColumns>
 WEFT_INLINE void MultiplyRows(const Dot<T>& job, int64_t column, int64_t first, int64_t last,
                               int64_t begin, int64_t end, const T* panel) {
@@ -50,7 +53,8 @@ WEFT_INLINE void MultiplyPanel(const Dot<T>& job, int64_t column, int64_t first,
   }
 }
 
-// A panel of a matrix's columns, for a block of its rows: part of it at a time is copied, in order.
+// Computes one panel of columns for one block of rows of one matrix. The panel is packed in chunks
+// of at most kDepth rows.
 template <class T>
 template <int kBytes>
 WEFT_INLINE void Dot<T>::Run(int64_t part) const {

@@ -1,10 +1,11 @@
-// The largest or smallest element, or its place, along the middle axis of [rows, n, lanes].
+// The largest or smallest element, or its index, along the middle axis of [rows, n, lanes].
 //
-// A NaN counts as the extremum, and the first one does on ties. Elements that follow each other are
-// compared by value alone, and only the block that holds the result is searched for its place.
+// A NaN is the extremum if there is one; of equal elements the first counts. For adjacent elements
+// the extremum is found by value first. Then only the block that contains it is searched for the
+// index.
 
-// g++ takes as long again to unroll loops in loops and jam them, for little. Said before all else, as
-// what is compiled in another way is not inlined.
+// g++ takes twice as long with loop-unroll-and-jam, for little gain. The pragma comes first,
+// because functions that are compiled with different options are not inlined into each other.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-loop-unroll-and-jam")
 #endif
@@ -18,14 +19,14 @@ namespace weft {
 namespace {
 
 constexpr int64_t kWidth = 32;       // elements compared at once
-constexpr int64_t kBlock = 4096;     // those of a block
-constexpr int64_t kFew = 1024;       // those where one like the result is searched for one by one
-constexpr int64_t kLong = 256;       // elements of a row that is searched by vectors
-constexpr int64_t kLanes = 512;      // lanes worked on together
+constexpr int64_t kBlock = 4096;     // elements of a block
+constexpr int64_t kFew = 1024;  // at most this many elements are searched for the index one by one
+constexpr int64_t kLong = 256;       // rows of at least this length are searched with vectors
+constexpr int64_t kLanes = 512;      // lanes that are processed together
 constexpr int64_t kRows = 4;
 
-// Floats, the smallest being looked for as the largest of those with their signs flipped. NaN that are
-// to be skipped are better than nothing; where one is first, the infinity that never is stands for it.
+// Floats. The minimum is the maximum of the negated elements. If NaN is skipped, NaN is replaced by
+// the infinity that never wins.
 template <class T, bool skips>
 struct Floats {
   using Element = T;
@@ -38,7 +39,7 @@ struct Floats {
   Value Start(Element x) const {
     return !skips || x == x ? Store(x) : -std::numeric_limits<T>::infinity();
   }
-  Element Store(Value x) const {  // not by a product, as the engine's threads flush subnormals
+  Element Store(Value x) const {  // not by a product: XLA's threads flush subnormals to zero
     Bits bits;
     std::memcpy(&bits, &x, sizeof(T));
     bits ^= flip;
@@ -49,8 +50,8 @@ struct Floats {
   static bool IsLast(Value) { return false; }
 };
 
-// Integers, unsigned ones and bool too, so that the largest of the values is the extremum; `last` is the
-// largest that there is.
+// Integers, unsigned integers and bool, mapped so that the largest value is the extremum. `last` is
+// the largest value of the type.
 template <class T>
 struct Integers {
   using Element = T;
@@ -69,8 +70,8 @@ struct Integers {
   bool IsLast(Value x) const { return x == last; }
 };
 
-// Floats of 16 bits, as integers in their order, of which NaN is the largest; `same` is 1 where -0 and 0
-// are to be equal, else 0. NaN becomes `nan`.
+// 16-bit floats, mapped to integers in the same order, with NaN largest. `same` is 1 if -0 and 0
+// count as equal, else 0. NaN is mapped to `nan`.
 struct Halves {
   using Element = int16_t;
   using Value = int16_t;
@@ -90,13 +91,13 @@ struct Halves {
   static bool IsLast(Value x) { return x == INT16_MAX; }
 };
 
-// As wide as elements, so that as many fit in a vector.
+// A signed integer with the size of T, so that masks and elements fill vectors alike.
 template <class T>
 using Mask = std::conditional_t<
     sizeof(T) == 8, int64_t,
     std::conditional_t<sizeof(T) == 4, int32_t, std::conditional_t<sizeof(T) == 2, int16_t, int8_t>>>;
 
-// The best of `best` and of n elements, if none is NaN; else `nan` is set.
+// Returns the best of `best` and n elements if none of them is NaN; otherwise sets `nan`.
 template <class Kind, class T = typename Kind::Value>
 WEFT_WIDE T ScanBlock(Kind kind, const typename Kind::Element* x, int64_t n, T best, bool& nan) {
   T tops[kWidth];
@@ -222,15 +223,15 @@ WEFT_WIDE void FindInLanes(Kind kind, const typename Kind::Element* x, R* out, i
   WalkLanes(kind, x, out, n, lanes, first, last);
 }
 
-// Places where there may be NaN, for which the compiler takes rows together as loops here do not.
+// As WalkLanes, but not inlined: for kinds with NaN the compiler vectorizes these loops better so.
 template <class R, class Kind>
 WEFT_WIDE void FindPlacesInLanes(Kind kind, const typename Kind::Element* x, R* out, int64_t n,
                                    int64_t lanes, int64_t first, int64_t last) {
   WalkLanes(kind, x, out, n, lanes, first, last);
 }
 
-// FindInRow by pieces of a long row on several threads, which are compared after that. Pieces behind one
-// with the largest value that there is are left out.
+// Like FindInRow for a long row, which several threads search in pieces. Pieces after one that
+// contains the largest value of the type are skipped.
 template <class R, class Kind>
 R FindInPieces(ffi::ThreadPool& pool, Kind kind, const typename Kind::Element* x, int64_t n) {
   constexpr bool kIsPlace = !std::is_same_v<R, typename Kind::Element>;
@@ -315,8 +316,9 @@ bool IsFloat(ffi::DataType dtype) {
   return dtype == ffi::F16 || dtype == ffi::BF16 || dtype == ffi::F32 || dtype == ffi::F64;
 }
 
-// Gives values where the result has the operand's dtype, else places; NaN may be skipped for values.
-// Of integers, values are of rows alone; of uint32 there are but places, which are uint32 themselves.
+// Returns values if the result has the operand's dtype, otherwise indices, which are uint32. NaN
+// can be skipped for values. For integers, values are supported for rows only (lanes == 1). For
+// uint32 operands only indices are supported.
 ffi::Error Extremum(ffi::ThreadPool pool, bool largest, bool skips, ffi::AnyBuffer x,
                     ffi::Result<ffi::AnyBuffer> out) {
   Size rows, n, lanes;

@@ -1,8 +1,9 @@
-// What is done to the factors that LAPACK gives, in place where the engine lets: NaN where it failed,
-// triangles; and the order of rows that pivots stand for.
+// Postprocessing of LAPACK's factors, in place where XLA shares the buffers: fills with NaN the
+// factors of matrices for which the routine failed, zeroes one triangle, and converts pivots to
+// permutations.
 //
-// XLA would do it too, and count its operations: for so many the engine gives a program to another
-// thread, and the threads of BLAS, which wait busily, are in that one's way.
+// XLA can do this too, but it estimates the cost of these operations and may then run the program
+// on another thread. That thread competes with the threads of BLAS, which wait busily.
 
 #include <limits>
 #include <utility>
@@ -31,7 +32,7 @@ ffi::Error InPlace(const ffi::AnyBuffer& x, ffi::AnyBuffer& out, const Work& wor
   }
 }
 
-// x, with NaN in those of its equal parts for which a routine does not say 0.
+// Returns x with NaN in each matrix (or vector, or scalar) whose `info` is not 0.
 ffi::Error OrNan(ffi::AnyBuffer x, ffi::Buffer<ffi::S32> info, ffi::Result<ffi::AnyBuffer> out) {
   Leading leading;
   Size m, n;
@@ -49,7 +50,8 @@ ffi::Error OrNan(ffi::AnyBuffer x, ffi::Buffer<ffi::S32> info, ffi::Result<ffi::
   });
 }
 
-// Matrices of so many columns with zeros before the diagonal or after it, as they lie in memory.
+// Zeroes the elements below (`upper`) or above the diagonal of matrices with `rows` rows of
+// `columns` contiguous elements.
 ffi::Error Triangle(int64_t rows, int64_t columns, bool upper, ffi::AnyBuffer x,
                     ffi::Result<ffi::AnyBuffer> out) {
   Leading leading;

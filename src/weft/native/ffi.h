@@ -1,8 +1,10 @@
-// What the kernels use of XLA's foreign function interface, by the names of its own header in C++,
-// over the one in C: "xla/ffi/api/ffi.h" and its templates for a handler take a compiler 1.5 s a file.
+// A small implementation of the C++ interface of XLA's foreign function interface, over its C
+// header. It has the names that the kernels use. "xla/ffi/api/ffi.h" and its templates cost a
+// compiler 1.5 s for each file.
 //
-// What a handler takes is known from the types of its function's parameters; of what is bound, the names
-// of attributes are kept. Including the other header in place of this one gives the same handlers.
+// The types of a function's parameters say which operands a handler takes; of a binding only the
+// names of attributes are stored. Including XLA's header in place of this one gives the same
+// handlers.
 
 #ifndef WEFT_NATIVE_FFI_H_
 #define WEFT_NATIVE_FFI_H_
@@ -39,7 +41,7 @@ enum DataType {
   C128 = XLA_FFI_DataType_C128,
 };
 
-// The bytes of an element; 0 of what has no whole bytes, such as integers of four bits, which XLA packs.
+// The bytes of an element; 0 for types with fractional bytes, such as int4, which XLA packs.
 constexpr size_t ByteWidth(int dtype) {
   switch (dtype) {
     case PRED:
@@ -104,8 +106,9 @@ enum class ErrorCode {
   kUnimplemented = XLA_FFI_Error_Code_UNIMPLEMENTED,
 };
 
-// What a kernel returns: nothing, or what must hold, to which the name of the handler and what it was
-// given are added. The text stays, and is no string, which each of its ends would have to free.
+// The result of a kernel: success, or an error message that says what must hold. The name of the
+// handler and the operands are added to the message. The message is a literal, not a string: each
+// exit would have to destroy a string.
 class Error {
  public:
   Error() = default;
@@ -225,7 +228,7 @@ inline bool IsOf(const XLA_FFI_Buffer* buffer, int dtype, int rank) {
   return (buffer->rank <= 3 && bits >> 16 == 0) || HasFewElements(buffer);
 }
 
-// Those that are left, of which the first is number `begin`.
+// The remaining operands or results, from number `begin` on.
 class Remaining {
  public:
   Remaining(void** all, int64_t count, int64_t begin) : all_(all + begin), size_(count - begin) {}
@@ -271,7 +274,7 @@ class ThreadPool {
  public:
   ThreadPool(const XLA_FFI_Api* api, XLA_FFI_ExecutionContext* ctx) : api_(api), ctx_(ctx) {}
 
-  // Calls work() on one of the engine's threads, or on this one if it has none.
+  // Calls work() on a thread of XLA's pool, or on this thread if there is no pool.
   template <class Work>
   void Schedule(Work work) {
     XLA_FFI_Task* const task = [](void* data) {
@@ -290,7 +293,8 @@ class ThreadPool {
     int64_t count = 0;
     XLA_FFI_ThreadPool_NumThreads_Args args{XLA_FFI_ThreadPool_NumThreads_Args_STRUCT_SIZE, nullptr,
                                             ctx_, &count};
-    IsError(api_->XLA_FFI_ThreadPool_NumThreads(&args));  // there are none then, but for this one
+    // On an error there is no pool: count stays 0.
+    IsError(api_->XLA_FFI_ThreadPool_NumThreads(&args));
     return count > 1 ? count : 1;
   }
 
@@ -347,7 +351,7 @@ struct Call {
     return missing == kNothing && args == frame->args.size && rets == frame->rets.size &&
            attributes == frame->attrs.size && frame->stage == XLA_FFI_ExecutionStage_EXECUTE;
   }
-  // The error of a call of which that is not true.
+  // Makes the error of a call for which IsWhole is false.
   XLA_FFI_Error* MakeError(const char* name) const;
 };
 
@@ -434,15 +438,15 @@ struct Take<RemainingRets> {
   }
 };
 
-// An error of the handler of a name: what must hold, and what it was given.
+// Makes the error of a handler: the condition that must hold, and the operands of the call.
 XLA_FFI_Error* MakeError(const XLA_FFI_CallFrame* frame, const char* name, const Error& error);
 
-// Whether the engine asks for what a handler is, which it does when that is made known.
+// Returns true if XLA asks for the handler's metadata, as it does at registration.
 inline bool IsQuestion(const XLA_FFI_CallFrame* frame) {
   return frame->extension_start && frame->extension_start->type == XLA_FFI_Extension_Metadata;
 }
 
-// Tells it the version that handlers are built for; an error where they cannot run.
+// Answers with the API version of the handlers. Returns an error if they cannot run.
 XLA_FFI_Error* Answer(XLA_FFI_CallFrame* frame);
 
 template <class... Parameters>

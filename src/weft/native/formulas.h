@@ -17,12 +17,12 @@ WEFT_HERE D Least(D x, D y) { return (D)_mm512_min_pd((__m512d)x, (__m512d)y); }
 WEFT_HERE D Largest(D x, D y) { return (D)_mm512_max_pd((__m512d)x, (__m512d)y); }
 WEFT_HERE D Wide(H x) { return (D)_mm512_cvtps_pd((__m256)x); }
 WEFT_HERE H Narrow(D x) { return (H)_mm512_cvtpd_ps((__m512d)x); }
-// a / b to 42 bits, b neither vast nor tiny, from 14 bits of 1 / b.
+// a / b with 42 correct bits, for b neither huge nor tiny, by Newton's method from a 14-bit 1 / b.
 WEFT_HERE D Quotient(D a, D b) {
   const D r = (D)_mm512_rcp14_pd((__m512d)b), e = 1 - b * r, q = a * r;
   return q + q * (e + e * e);
 }
-// 1 / b to a unit.
+// 1 / b with an error of 1 ulp.
 WEFT_HERE D Inverse(D b) {
   const D r = (D)_mm512_rcp14_pd((__m512d)b), e = 1 - b * r, y = r + r * e;
   return y + y * (1 - b * y);
@@ -61,7 +61,7 @@ WEFT_HERE D FullRoot(D x) {
 }
 WEFT_HERE D PowerOf2(D k) { return (D)(((U)Whole(k) + 1023) << 52); }
 
-// By even and odd powers, of which neither waits for the other.
+// Evaluates even and odd powers separately, as two independent chains.
 template <int kCount>
 WEFT_HERE D Polynomial(D x, const double (&c)[kCount]) {
   const D z = x * x;
@@ -116,7 +116,7 @@ WEFT_HERE D EachExpm1(D x) {
 
 #include "derived.h"
 
-// By x = r + n log 2, of which the first part has 32 bits.
+// x = r + n log 2; the first part of log 2 has 32 bits, so that n times it is exact.
 WEFT_HERE D WideExp(D x) {
   const D held = x < -746 ? D{} - 746.0 : x > 710 ? D{} + 710.0 : x;
   const D n = Nearest(held * 1.4426950408889634), t = held - n * 6.93147180369123816490e-01;
@@ -132,10 +132,11 @@ WEFT_HERE D WideLogistic(D x) {
 #include "gammas.h"
 #include "singles.h"
 
-// --- which function, of which operands ----------------------------------------------------------
+// --- the functions and their operand types ------------------------------------------------------
 
-// A function of vectors of one operand or two: `fast` of blocks of elements that are all `usual`,
-// else `any`. Of an odd one what is below `least` stays, as zero does, and what is taken for zero.
+// A function of vectors of one or two operands. `fast` is for blocks whose elements are all
+// `usual`, `any` for the others. For elements below `least` in magnitude the result is x (for odd
+// functions).
 #define WEFT_FUNCTION(name, Operand, least, usual, fast, any)            \
   struct name {                                                          \
     using V = Operand;                                                   \
@@ -221,7 +222,8 @@ WEFT_FUNCTION(ZetaD, D, 0, WEFT_BETWEEN(x, 1, 1e6) & WEFT_BETWEEN(y, 1e-300, 1e3
 WEFT_FUNCTION(ZetaSingleD, D, 0, WEFT_BETWEEN(x, 1, 40) & WEFT_BETWEEN(y, 0x1p-20, 0x1p20),
               ZetaSingle(x, y), ZetaEach(x, y))
 
-// Whole vectors of one block; kOne: x is one number, of which what is needed is computed once.
+// Computes all vectors of one block. kOne: x is a scalar, so that the compiler hoists what depends
+// on x.
 template <class Function, bool kFast, bool kOne, class V = typename Function::V>
 WEFT_HERE void Write(const V* x, const V* y, V* out, int64_t n) {
   V a, b, c;
@@ -264,7 +266,7 @@ WEFT_HERE_CALLED void Apply(const void* const* xs, void* out, int64_t count) {
 
 // Arrays of each dtype as float32, and back; bool is a mask of all bits.
 template <class T>
-using Of32 = typename Vector<T, kBytes / 4 * sizeof(T)>::V;  // as many elements
+using Of32 = typename Vector<T, kBytes / 4 * sizeof(T)>::V;  // with the same number of elements
 
 template <class From, class To, class Change>
 WEFT_HERE void ConvertEach(const void* const* xs, void* out, int64_t count, Change) {
@@ -331,7 +333,7 @@ constexpr Compute kOnHalves = Direct<Function, FromHalfEach, ToHalfEach>;
 template <class Function>
 constexpr Compute kOnBfloats = Direct<Function, FromBfloatEach, ToBfloatEach>;
 
-// An exact operation on the bits of floats of 16 bits, of which NaN are those beyond infinity.
+// Exact operations on the bits of 16-bit floats. Magnitudes above infinity are NaN.
 enum { kNegate, kAbsolute, kLarger, kSmaller };
 template <int kOperation, int16_t kInfinity = 0>
 WEFT_HERE_CALLED void OnBits(const void* const* xs, void* out, int64_t count) {

@@ -2,8 +2,8 @@
 // Hurwitz's zeta function, by the formulas of primitives/special/gamma.py. What these have without
 // loops is in derived.h.
 //
-// Elements of a block are put in order by which formula they take, and each takes its own by
-// vectors. A sum goes on until the last lane of its vector needs no more terms.
+// The elements of a block are grouped by the formula that they need, and each group is computed in
+// vectors. A sum ends when no lane of its vector needs more terms.
 
 WEFT_HERE D Choose(I condition, D x, D y) { return condition ? x : y; }
 WEFT_HERE bool Some(I condition) {
@@ -14,8 +14,10 @@ WEFT_HERE bool Some(I condition) {
 
 // --- incomplete gamma functions ---
 
-// Both loops take 0.8 of the time of those in gamma.py, which mask elements and divide at each step.
-// P(a, x) gamma(a + 1) / (x**a e**-x): the sum of x**n / ((a + 1) ... (a + n)).
+// Both loops take 80 % of the time of the loops in gamma.py, which mask elements and divide at each
+// step.
+//
+// P(a, x) gamma(a + 1) / (x**a e**-x) is the sum of x**n / ((a + 1) ... (a + n)).
 WEFT_HERE_CALLED D SeriesSum(D a, D x) {
   D c = Full(1), s = c;
   for (int n = 1; n < 10000; n += 4) {
@@ -45,7 +47,8 @@ constexpr int64_t kBlock = 256;  // elements that are put in order at once
 
 enum { kUniform, kSeries, kFraction, kSmall, kWays };
 
-// One of a block's elements, of which a NaN stays; a way, or what it is.
+// Returns the formula that an element needs, or writes the result to `out` if it is known. NaN
+// stays.
 WEFT_HERE int FindWay(double a, double x, bool lower, double* out) {
   constexpr double inf = INFINITY;
   if (a > 0 && x > 0 && a < inf && x < inf) {
@@ -143,14 +146,14 @@ WEFT_HERE_CALLED double ZetaAny(double s, double q) {
   if (s == INFINITY) return q > 1 ? 0 : q < 1 ? INFINITY : 1;
   if (q == INFINITY) return 0;
   if (q > 0) return ZetaSum(s, q);
-  // the terms below 0 are those of two sums from 0 on; they are added as `hurwitz` does
+  // The terms with a negative base are those of two sums from 0 on, added as in `hurwitz`.
   const double below = std::floor(q), from = q - below, to = below + 1 - q;
   const double rest = ZetaSum(s, 1 - q);
   if (std::fmod(s, 2) == 0) return ZetaSum(s, from) + ZetaSum(s, to) - rest;
   return (from == to ? 0 : ZetaSum(s, from) - ZetaSum(s, to)) + rest;
 }
 
-// Each element, of which only those take long that are not in the range of `WidePower`.
+// Computes each element. Only elements outside of the range of `WidePower` are slow.
 WEFT_HERE_CALLED D ZetaEach(D s, D q) {
   const I known = (s > 1) & (s < 1e6) & (q > 1e-300) & (q < 1e300);
   D out = ZetaUsual(Choose(known, s, Full(2)), Choose(known, q, Full(1)));

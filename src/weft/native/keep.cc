@@ -1,5 +1,5 @@
-// Gives arrays as they are: what XLA computes for it, it computes by itself. Nothing is copied where the
-// results have the buffers of the operands.
+// The identity of its operands, as a barrier: XLA does not fuse the operands' computations with
+// later ones. Nothing is copied if the results share the buffers of the operands.
 
 #include "common.h"
 

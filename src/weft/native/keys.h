@@ -1,4 +1,4 @@
-// The order of elements: an unsigned integer for each, its key, whose order is that of the elements.
+// The order of elements. Each element has a key: an unsigned integer in the same order.
 //
 // Floats are ordered as numbers, -0 equal to 0, NaN last; complex numbers by real part, then imaginary
 // part.
@@ -59,7 +59,8 @@ struct Float {
   // All bits of negative numbers are flipped, of others the highest; without a condition to guess.
   static U Encode(U x) { return x ^ (static_cast<U>(-(x / kHighest<U>)) | kHighest<U>); }
   static U Decode(U key) { return key ^ (static_cast<U>(key / kHighest<U> - 1) | kHighest<U>); }
-  // A key of each element's own, those of -0 and of each NaN too: the lowest, of negative NaN, wrap round.
+  // A distinct key for each bit pattern, also for -0 and each NaN. Keys of negative NaN wrap
+  // around.
   static U EncodeEach(U x) { return Encode(x) - kNaNs; }
   static U DecodeEach(U key) { return Decode(key + kNaNs); }
 };
@@ -79,7 +80,8 @@ struct Complex {
 
 __extension__ using Wide = unsigned __int128;
 
-// visit(kind) for the one of the above that is a dtype's; what it gives by default for one of none.
+// Calls visit(kind) with the kind of the dtype. Returns the default value for a dtype without
+// order.
 template <class Visit>
 auto VisitKind(ffi::DataType dtype, const Visit& visit) {
   using Single = Float<uint32_t, 23>;
@@ -111,7 +113,7 @@ struct Placed {
   uint32_t place;
 };
 
-// The key of what is sorted: of one that is a key itself, or of a placed one.
+// Returns the key of an item, which is a key itself or a Placed item.
 template <class Key>
 Key KeyOf(Key key) {
   return key;

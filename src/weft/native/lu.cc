@@ -1,10 +1,10 @@
-// The LU factorization of many small matrices [..., m, n], stored row by row, and triangular systems
-// of such, spread over threads.
+// The LU factorization of many small matrices [..., m, n], stored by rows, and the solution of
+// triangular systems with them, on several threads.
 //
-// LAPACK is called for one matrix after another, and of a matrix of eight by eight most of its time
-// is the call's. Right-looking, with the largest pivot of each column, as LAPACK's getf2; a column of
-// zeros is left as it is. Of many the smallest are factored and solved side by side, one in each
-// lane of vectors.
+// LAPACK factors one matrix a call, and for an 8 by 8 matrix most of the time is the overhead of
+// the call. The algorithm is right-looking with partial pivoting, as in LAPACK's getf2. A column of
+// zeros is left unchanged. The smallest matrices are factored and solved side by side, one in each
+// vector lane.
 
 #include <cmath>
 #include <utility>
@@ -137,12 +137,12 @@ ffi::Error Lu(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer
 
 // --- triangular systems ------------------------------------------------------------------------
 
-// One system, whose x lies by columns or by rows, as what is in memory one after the other decides.
+// Solves one system. x is stored by columns or by rows, so that the inner loop is contiguous.
 template <class T>
 WEFT_WIDE void SolveOne(System s, const T* a, const T* b, T* out) {
   T e[kMost * kMost], x[kMost * kColumns];
   const int64_t n = s.n, k = s.k;
-  const bool by_rows = k >= 8;  // of the right sides; else the columns of e are added to one
+  const bool by_rows = k >= 8;  // of the right sides; else columns of e are subtracted
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < n; ++j) e[by_rows ? i * n + j : j * n + i] = a[i * s.row + j * s.column];
     for (int64_t c = 0; c < k; ++c) x[by_rows ? i * k + c : c * n + i] = b[i * s.line + c * s.step];
@@ -195,7 +195,7 @@ void SolveAll(ffi::ThreadPool& pool, System system, int64_t count, ffi::AnyBuffe
   });
 }
 
-// x for which op(a) x = b, or x op(a) = b where it is not `left`.
+// Returns x with op(a) x = b if `left`, otherwise x with x op(a) = b.
 ffi::Error Trsm(ffi::ThreadPool pool, bool left, bool lower, bool transpose, bool unit,
                 ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> out) {
   Leading leading;
@@ -211,7 +211,7 @@ ffi::Error Trsm(ffi::ThreadPool pool, bool left, bool lower, bool transpose, boo
   }
   const int64_t n = equations, k = sides, count = leading.count();
   if (n * k == 0) return ffi::Error::Success();
-  const bool swapped = transpose == left;  // the right side's system is that of the transposes
+  const bool swapped = transpose == left;  // x op(a) = b is solved as the transposed system
   const System system{n, k, swapped ? 1 : n, swapped ? n : 1, left ? k : 1, left ? 1 : n,
                       lower != swapped, unit};
   switch (b.element_type()) {

@@ -46,7 +46,7 @@ WEFT_INLINE void MultiplyRows(const Product<T>& job, int64_t first, int64_t last
   }
 }
 
-// Sums of a block of columns, to which four rows are added at once.
+// Computes the sums of a block of columns. Each pass adds four rows.
 template <class T, int kBytes>
 WEFT_INLINE void MultiplyColumns(const Product<T>& job, int64_t first, int64_t count) {
   using V = typename Vector<T, kBytes>::V;

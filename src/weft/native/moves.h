@@ -32,7 +32,7 @@ WEFT_INLINE void TransposeBy(V* x) {
   }
 }
 
-// Transposes as many vectors as they have lanes.
+// Transposes a square of vectors, one vector for each lane.
 template <class T>
 WEFT_INLINE void Transpose(Lanes<T>* x) {
   TransposeBy<Lanes<T>, Lanes<Mask<T>>, kLanes<T>, kLanes<T> / 2>(x);

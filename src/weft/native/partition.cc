@@ -20,7 +20,8 @@ constexpr int kDepth = 24;          // how often elements are split at most
 constexpr int64_t kParts = 64;      // threads that split a row at most
 constexpr int64_t kBlock = 1024;    // items that are looked at together
 
-// Items that are somewhere, or made of a row's elements, x, as they are asked for.
+// A sequence of items. They are stored at `items`, or `make` computes them from the elements x of a
+// row.
 template <class Item>
 struct Source {
   const Item* items;
@@ -35,14 +36,15 @@ struct Source {
   }
 };
 
-// Keys from `low` to `high` lie between the bounds.
+// A range of keys, both ends included.
 template <class Key>
 struct Bounds {
   Key low, high;
 };
 
-// Bounds that few items lie between, among them very likely the one at `place` in order. They are equal
-// where `tight`; then less than all of what is larger or smaller lies between.
+// Returns bounds that contain few keys and very likely the key of rank `place`. If `tight`, both
+// bounds are equal. Then many keys are equal, and those outside the bounds shrink in both
+// directions.
 template <class Item, class Key = KeyType<Item>>
 Bounds<Key> FindBounds(const Source<Item>& from, int64_t n, int64_t place, bool tight) {
   Key sample[kSample];
@@ -106,11 +108,11 @@ __attribute__((target("avx2,popcnt"))) void PackAbout(const Key* items, int64_t 
                                                       Next<Key>& next) {
   constexpr int kWords = sizeof(Key) / 4;
   typedef Key Keys __attribute__((vector_size(32)));
-  const auto find = [](auto mask) -> uint32_t {  // the words in which it is true
+  const auto find = [](auto mask) -> uint32_t {  // a bit for each 32-bit word of the mask
     return _mm256_movemask_ps((__m256)mask);
   };
   using Signed = std::make_signed_t<Key>;
-  typedef Signed Numbers __attribute__((vector_size(32)));  // whose comparisons are instructions
+  typedef Signed Numbers __attribute__((vector_size(32)));  // AVX2 compares signed only
   const Signed low = bounds.low ^ kHighest<Key>, high = bounds.high ^ kHighest<Key>;
   Key packed[3][kBlock + 8];
   int64_t counts[3] = {}, i = 0;
@@ -179,18 +181,18 @@ Counts Split(ffi::ThreadPool& pool, int64_t threads, const Source<Item>& from, I
   return all;
 }
 
-// A row's places that are to be right: in order, counted from its start.
+// Ranks of a row whose items have to be correct after the partition, in increasing order.
 struct Places {
   const int64_t* begin;
   const int64_t* end;
-  // Those from `first` up to `last`.
+  // Returns the ranks in [first, last).
   Places Within(int64_t first, int64_t last) const {
     return {std::lower_bound(begin, end, first), std::lower_bound(begin, end, last)};
   }
 };
 
-// Arranges n items into `out`, where they may be already, about places; the first is the row's at `start`.
-// False if there is no memory.
+// Partitions n items about the ranks in `places` and writes them to `out`, which may be the source.
+// `start` is the rank of the first item in its row. Returns false if there is no memory.
 template <class Item>
 bool Arrange(ffi::ThreadPool& pool, int64_t threads, const Source<Item>& from, Item* out, int64_t n,
              Places places, int64_t start = 0, int depth = kDepth, bool tight = false) {
@@ -274,8 +276,8 @@ uint32_t PlaceOf(const Item& item) {
   }
 }
 
-// Writes the elements x of a row as they are arranged about places, or where they were if `want_places`;
-// false if there is no memory.
+// Partitions the elements x of a row about the ranks in `places` and writes the elements, or their
+// original indices if `want_places`. Returns false if there is no memory.
 template <class Kind>
 bool PartitionRow(ffi::ThreadPool& pool, int64_t threads, const void* x, int64_t n, Places places,
                   bool want_places, void* out) {
@@ -303,7 +305,7 @@ bool PartitionRow(ffi::ThreadPool& pool, int64_t threads, const void* x, int64_t
   return true;
 }
 
-// Partitions the rows of x about the places in `kth`, those of which that are none being left out.
+// Partitions the rows of x about the ranks in `kth`. Ranks outside of the row are ignored.
 ffi::Error Partition(ffi::ThreadPool pool, bool want_places, ffi::AnyBuffer x,
                      ffi::Buffer<ffi::S32> kth, ffi::Result<ffi::AnyBuffer> result) {
   const auto partition =

@@ -25,7 +25,8 @@ struct PoolJob {
   bool least;
 };
 
-// Whether what was selected stays: the first of equal ones, and a NaN if it is the last element.
+// Returns true if `best` stays selected when x follows. The first of equal elements stays; NaN is
+// replaced by the element that follows.
 template <class T, bool kLeast>
 inline bool Keeps(T best, T x) {
   return kLeast ? best <= x : best >= x;

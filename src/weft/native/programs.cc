@@ -1,18 +1,19 @@
 // The interpreter of programs: steps on each element of arrays, or along their rows.
 //
 // cpu/opcodes.py says what a program is and how it is written; opcodes.h has its tables. Kernels
-// compute whole groups of elements, for which slots have room. A row that does not end with a group is
-// read beyond its end if the array goes on, else from a copy; its results are copied from a slot.
+// Kernels compute whole groups of elements, and slots have space for whole groups. If the length of
+// a row is not a multiple of the group, the kernel reads beyond its end if the array continues
+// there; otherwise it reads a padded copy. The results of such a row go through a slot.
 
 #include "programs.h"
 
 namespace weft {
 namespace {
 
-constexpr int64_t kMostOperands = 4;              // of a step
-// Bounds with which no product overflows: of elements, of elements of a row, of rows of a piece.
+constexpr int64_t kMostOperands = 4;              // operands of a step
+// Bounds that exclude overflow of products: elements, elements of a row, rows of a piece.
 constexpr int64_t kMostCount = int64_t{1} << 40, kMostRow = 1 << 20, kMostPiece = 1 << 30;
-constexpr int64_t kGap = 64;                      // bytes, so that slots are in different cache sets
+constexpr int64_t kGap = 64;  // bytes between slots, so that they map to different cache sets
 constexpr int64_t kMemory = kMaxSlots * (kMaxRow * 4 + kGap);
 
 int64_t RoundUp(int64_t count) { return (count + kGroup - 1) / kGroup * kGroup; }
@@ -106,12 +107,12 @@ class Program {
   Operand operands_[kMaxSlots];
   Step steps_[kMaxSteps];
   Value values_[kMaxSlots];
-  int64_t given_ = 0, count_ = 0, shared_ = 0;  // operands; steps, and those of what rows share
+  int64_t given_ = 0, count_ = 0, shared_ = 0;  // operands; steps, and steps on shared values
   int64_t row_ = 0, piece_ = 0, rows_ = 0, total_ = 0, stride_ = 0;
   Use uses_[kMaxSteps * kMostOperands];
   int64_t used_ = 0;
   bool splits_ = true;  // elements are independent of each other: a block may be split
-  bool keeps_ = true;   // slots keep rows, not only what is behind whole groups
+  bool keeps_ = true;   // slots hold rows, not only the incomplete groups at their ends
   bool pads_ = false;   // a function chooses a formula for all elements of a row
   char* out_ = nullptr;
 };
@@ -144,7 +145,8 @@ bool Program::Read(ffi::Span<const int64_t> code, ffi::RemainingArgs& xs, ffi::A
   return FitArrays(xs, y, starts) && FitSlots();
 }
 
-// Whether a step may read a value: rows have no element for each row, and what is shared no rows.
+// Returns true if a step of this kind may read the value. A step on rows cannot read one element a
+// row, except where it broadcasts. A shared step reads shared values only.
 bool MayRead(Kind step, int64_t op, Kind value) {
   if (IsShared(step)) return IsShared(value);
   if (op == op::kReduceSum || op == op::kReduceMax) return step == Kind::kPerRow && value != Kind::kPerRow;
@@ -189,9 +191,9 @@ bool Program::AddStep(const int64_t* code) {
   return true;
 }
 
-// Checks that arrays have the elements that rows are of.
+// Checks that all arrays have enough elements for the rows.
 bool Program::FitArrays(ffi::RemainingArgs& xs, ffi::AnyBuffer& y, const int64_t* starts) {
-  if (count_ == shared_) return false;  // there is no result
+  if (count_ == shared_) return false;  // no step computes the result
   const Step& last = steps_[count_ - 1];
   const int64_t results = y.element_count();
   if (y.element_type() != values_[last.slot].type || results > kMostCount) return false;
@@ -215,7 +217,7 @@ bool Program::FitArrays(ffi::RemainingArgs& xs, ffi::AnyBuffer& y, const int64_t
   return !in_rows || total_ % row_ == 0;
 }
 
-// Checks that there is memory for the slots.
+// Checks that the slots fit into kMemory.
 bool Program::FitSlots() {
   int64_t width = 1, slots = given_;
   keeps_ = !splits_ || count_ > 1;

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-constexpr int64_t kGroup = 16;  // kernels compute a multiple of so many elements
+constexpr int64_t kGroup = 16;  // kernels compute a multiple of this number of elements
 
 // Computes `count` elements of a result from elements of operands. The result may replace an operand
 // whose elements are as wide.
@@ -17,8 +17,8 @@ using Compute = void (*)(const void* const* xs, void* out, int64_t count);
 struct Kernel {
   int64_t op;
   ffi::DataType from, to;  // of the last operand, and of the result
-  Compute compute;  // null: there is no kernel
-  bool whole;  // results depend on all elements of a row, so that it may not be split
+  Compute compute;  // null if the operation has no kernel
+  bool whole;  // results depend on all elements of a row, which may not be split
 };
 
 // The kernel of an operation in arithmetic.cc, and in functions.cc.

@@ -104,8 +104,9 @@ WEFT_SORT int64_t Split(const typename V::Key* from, typename V::Key* to, int64_
   return low;
 }
 
-// Sorts n keys that lie in `a` into `out`, which is `a` or `b`, with room in both. Where pivots are found
-// badly `depth` times, as in a row made for that, otherwise(a, b, n) sorts and says in which they are.
+// Sorts n keys from `a` into `out`, which is `a` or `b`. Both are used as scratch memory. After
+// `depth` bad pivots, as with an adversarial row, otherwise(a, b, n) sorts and returns the array
+// with the result.
 template <class V, class Otherwise>
 WEFT_SORT void SortKeys(typename V::Key* a, typename V::Key* b, typename V::Key* out, int64_t n,
                           int depth, const Otherwise& otherwise) {

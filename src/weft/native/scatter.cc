@@ -51,9 +51,9 @@ WEFT_WIDE void WriteLanes(T* to, const T* from, int64_t lanes) {
   for (int64_t j = 0; j < lanes; ++j) to[j] = Op::template Apply<T>(to[j], from[j]);
 }
 
-// Writes `count` updates to a row of n: indices outside of it, negative ones among them, are passed over.
-// Of one lane there may be kTogether rows, written an element of each in turn: so what was just written to
-// a row is seldom read again next.
+// Writes `count` updates to a row of n elements. Indices outside of the row, including negative
+// ones, are skipped. If there is one lane, kTogether rows may be written in turn, one element each.
+// An update then seldom waits for the store before it.
 using Write = void (*)(void* row, const void* updates, const void* indices, int64_t count, int64_t n,
                        int64_t lanes, bool together);
 
@@ -130,9 +130,10 @@ ffi::Error WriteAll(ffi::ThreadPool& pool, Write write, int64_t rows, int64_t n,
   return ffi::Error::Success();
 }
 
-// Sums of integers in one row, whose order does not matter: each thread adds to a copy of its own, or
-// to some in turn where they are short, so as not to wait for what was just added at the same index.
-// The place behind a copy is for indices outside. `from` is one update, or has one for each index.
+// Sums of integers in one row, whose order does not matter. Each thread adds to its own copy of the
+// row. Where rows are short, it takes several copies in turn, so that an addition does not wait for
+// the preceding store to the same index. The last element of a copy collects indices outside of the
+// row. `from` is one update, or one for each index.
 template <bool kEach, class T, class I>
 void AddPart(T* sums, int64_t width, int64_t copies, const T* from, const I* at, int64_t count) {
   const auto add = [=](T* to, int64_t k) {
@@ -199,7 +200,8 @@ Write OfIndices(ffi::DataType indices) {
   return indices == ffi::S64 ? WriteRow<Op, T, int64_t> : nullptr;
 }
 
-// Sums and products of signed integers wrap as those of unsigned ones do; what is put is but bits.
+// Sums and products of signed integers wrap, so they are computed with unsigned integers. `Put`
+// copies bits.
 template <class Op>
 Write OfNumbers(ffi::DataType x, ffi::DataType indices) {
   constexpr bool is_bits = std::is_same_v<Op, Put>;
@@ -284,7 +286,8 @@ void FindPart(const uint8_t* mask, int64_t first, int64_t last, int32_t* out, in
       uint64_t word;
       std::memcpy(&word, mask + first, 8);
       if (word == 0) continue;
-      for (int64_t j = 0; j < 8; ++j) {  // each is written, for which are kept nobody can foresee
+      // Store always: the branch on the mask would be mispredicted.
+      for (int64_t j = 0; j < 8; ++j) {
         found[count] = static_cast<int32_t>(first + j);
         count += mask[first + j];
       }

@@ -1,6 +1,6 @@
-// Included for each kind of processor, by formulas.h: functions of float32 that are computed in
-// float32, to 1.5 units but for sums of logarithms and gelu. What a rounding takes away is added
-// again where it counts; polynomials are minimax fits of the relative error.
+// Included by formulas.h for each vector width: functions of float32 that are computed in float32.
+// The error is at most 1.5 ulp, except for sums of logarithms and gelu. Rounding errors are
+// compensated where they matter. Polynomials are minimax fits of the relative error.
 
 WEFT_HERE F Abs(F x) { return (F)((J)x & INT32_MAX); }
 WEFT_HERE F CopySign(F x, F y) { return (F)((J)x | ((J)y & INT32_MIN)); }
@@ -90,7 +90,7 @@ WEFT_HERE F ArcCosine(F x) {
   return Fused(count, Of(kQuarter), Fused(times, s, Fused(times, more, count * kQuarterLow)));
 }
 
-// Of |x| above 1 from that of -1 / |x|.
+// For |x| above 1 by the arc tangent of -1 / |x|.
 WEFT_HERE F ArcTangent(F x) {
   constexpr float kAngle[] = {-0.333332986f, 0.199985489f, -0.142642424f,
                               0.109521888f, -0.0840345621f, 0.0579576567f,
@@ -173,7 +173,8 @@ WEFT_HERE F ExpM1(F x) {
   const F most = x > 89 ? Of(89) : x, held = most < -18 ? Of(-18) : most;
   F low;
   J n;
-  const F r = SplitPowers(held, low, n), half = PowerOf2((W)n - 1);  // of which there is one for 128
+  // 2**(n - 1): 2**128 would overflow.
+  const F r = SplitPowers(held, low, n), half = PowerOf2((W)n - 1);
   const F y = Fused(half, r, half - 0.5f);
   return Fused(half, ExpRest(r) + low, y) * 2;
 }
@@ -195,7 +196,7 @@ WEFT_HERE F Hyperbolic(F x, bool sine) {
   }
   return CopySign((rest + Fused(sum, r, Fused(sum, odd, rest * even))) * 2, x);
 }
-// Of |x| above 0.55 by 2**(2 log2(e) |x|), of which rounding counts less and less.
+// For |x| above 0.55 by 2**(2 log2(e) |x|). Its rounding error matters less the larger |x| is.
 WEFT_HERE F Tanh(F x) {
   constexpr float kNear[] = {-0.333333164f, 0.133325443f, -0.0538475476f, 0.021050714f,
                              -0.00624284893f};
@@ -359,13 +360,13 @@ WEFT_HERE F ErfInverse(F x) {
   return a < 1 ? x * y : a == 1 ? CopySign(Of(INFINITY), x) : Of(NAN);
 }
 
-// x times the probability of less than x, which for negative x is e**(-x**2 / 2) t p(t),
-// t = 1 / (1 + 0.27 |x|), and else what is left of 1: to 7 units. Of -inf it is NaN.
+// x times Phi(x), the cumulative normal distribution: for negative x by e**(-x**2 / 2) t p(t) with
+// t = 1 / (1 + 0.27 |x|), otherwise by 1 minus that. The error is at most 7 ulp. -inf gives NaN.
 WEFT_HERE F Gelu(F x) {
   constexpr float kTail[] = {0.107716963f, 0.107592903f, 0.101505838f,
                              0.0731073543f, 0.105567053f, -0.0661875382f,
                              0.16731286f, -0.125355259f, 0.0287398435f};
-  constexpr float kScale = -0.72134751f;  // -log2(e) / 2, and what rounding it takes away is in p
+  constexpr float kScale = -0.72134751f;  // -log2(e) / 2; p compensates its rounding error
   const F size = Abs(x), a = size > 13.2f ? Of(13.2f) : size, z = a * a, low = Fused(a, a, -z);
   const F k = Fused(z, Of(kScale), Of(0x1.8p23f)), m = k - 0x1.8p23f;
   const F r = Fused(low, Of(kScale), Fused(z, Of(kScale), -m));

@@ -1,11 +1,12 @@
 // Stable sorting along the last axis, of several arrays by the first of them: radix sort.
 //
-// Digits of the elements' keys (keys.h), the lowest first, are counted and the elements put in their
-// order (Knuth, The Art of Computer Programming 3, 5.2.5); digits that are all equal are
-// skipped. Where the upper digits alone set nearly all elements apart, as of random integers, the lower
-// ones are skipped too, and insertion ends the work. Rows that are short are sorted by insertion. A
-// long row is first cut into buckets by its highest digit, which threads sort side by side. What is its
-// own key is sorted by vectors (vector_sort.h).
+// The digits of the elements' keys (keys.h) are processed from the lowest to the highest: they are
+// counted, and the items are moved to their places (Knuth, The Art of Computer Programming 3,
+// 5.2.5). Digits that are equal in all keys are skipped. If the upper digits order nearly all
+// elements, as with random integers, the lower digits are skipped as well, and insertion sort
+// finishes. Short rows are sorted by insertion. A long row is first split into buckets by its
+// highest digit, and threads sort the buckets. Elements that are their own keys are sorted with
+// vector instructions (vector_sort.h).
 
 #include <numeric>
 #include <utility>
@@ -42,8 +43,8 @@ int CountNeedless(const uint32_t (&counts)[kDigits][kBuckets], int64_t n) {
   return d;
 }
 
-// Sorts n items in `a`, with room for as many in `b`; gives the one of the two that holds the result.
-// `by_all` digits, if the upper ones were tried in vain.
+// Sorts n items in `a`; `b` is scratch memory of the same size. Returns the one of the two that
+// holds the result. `by_all` uses all digits, for a row that the upper digits do not order.
 template <int kDigit, class Item>
 Item* SortByDigits(Item* a, Item* b, int64_t n, bool by_all = false) {
   using Key = KeyType<Item>;
@@ -79,8 +80,8 @@ Item* SortByDigits(Item* a, Item* b, int64_t n, bool by_all = false) {
   return a;
 }
 
-// Sorts n items as SortByDigits does, in the way that is quickest for so many; `alike` if their highest
-// digits are the same, so that there are few passes by the others.
+// Sorts n items as SortByDigits does, with the method that is fastest for this n. `alike` says that
+// the highest digits are equal, so that few passes are left.
 template <class Item>
 Item* SortItems(Item* a, Item* b, int64_t n, bool alike = false) {
   constexpr int kSize = sizeof(KeyType<Item>);
@@ -107,8 +108,8 @@ struct Row {
   }
 };
 
-// Sorts a long row: its items are put into buckets by the highest bits in which keys differ, and each
-// bucket is sorted by itself, which a core's own caches hold.
+// Sorts a long row. The highest bits that differ between keys assign the items to buckets. Each
+// bucket is then sorted separately and fits into the caches of one core.
 template <class Item, class Finish>
 bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
   using Key = KeyType<Item>;
@@ -171,8 +172,8 @@ bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
   return true;
 }
 
-// Sorts the items in `a` and calls finish(i, found, m) for m of them each, which are found[0] and so on,
-// the i-th of the row and those that follow; false if there is no memory.
+// Sorts the items in `a`. Calls finish(i, found, m) for runs of m sorted items: found[0] to found[m
+// - 1] are the items of ranks i to i + m - 1. Returns false if there is no memory.
 template <class Item, class Finish>
 bool SortRow(const Row& row, Item* a, Item* b, const Finish& finish) {
   if (row.n >= kHuge && sizeof(KeyType<Item>) > 1) return SortByBuckets(row, a, b, finish);
@@ -218,7 +219,7 @@ bool SortKeys(const Row& row, const Coder<Bits>& coder, const Bits* x, Bits* y, 
     coder.decode(keys, y + i, n);
   });
   if (plain || !done) return done;
-  // Among elements of one key, as 0 and -0 are, and all NaN, those of the row are put in their order.
+  // Elements with equal keys (0 and -0, or all NaN) are put back in their original order.
   const auto find = [&](Bits key) {
     return std::lower_bound(y, y + row.n, key, [&](Bits e, Bits k) { return coder.key(e) < k; });
   };
@@ -438,7 +439,7 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
   const int64_t together = std::max<int64_t>(1, kPiece / n);  // rows of one piece of work
   const int64_t threads = n < kHuge ? 1 : std::max<int64_t>(1, pool.num_threads() / rows);
   const Row row{pool, n, threads};
-  // Sorts row r; false if there is no memory.
+  // Sorts row r. Returns false if there is no memory.
   const auto sort = [&](int64_t r, uint64_t* memory) {
     const auto in = [&](const Operand& x) { return x.in + r * n * x.size; };
     const auto out = [&](const Operand& x) { return x.out + r * n * x.size; };
@@ -471,7 +472,7 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
 }  // namespace
 }  // namespace weft
 
-// Has sorts go by vectors, or by digits alone, for tests; gives whether they do from now on.
+// Turns vector instructions on or off, for tests. Returns true if they are on afterwards.
 extern "C" bool weft_sort_by_vectors(bool wanted) {
   return weft::by_vectors = wanted && weft::HasVectors();
 }

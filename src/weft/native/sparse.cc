@@ -1,8 +1,8 @@
 // Products of a sparse matrix and a dense one, and dense products at the places of a sparse one.
 //
 // A matrix [rows, cols] is given by the values of its entries and their places. Entries whose place
-// is outside of the matrix are left out. The sum of a row is that of its entries in their order,
-// whatever the number of threads.
+// Entries outside of the matrix are skipped. The entries of a row are added in their order, so the
+// result does not depend on the number of threads.
 
 #include <algorithm>
 #include <vector>
@@ -250,7 +250,7 @@ ffi::Error RunIndices(ffi::ThreadPool& pool, bool transpose, ffi::AnyBuffer& x, 
   }
 }
 
-// Sums of signed integers wrap as those of unsigned ones do.
+// The sums of signed integers wrap, so they are computed with unsigned integers.
 template <template <class, class> class Op, class... Args>
 ffi::Error RunDtype(ffi::ThreadPool& pool, bool transpose, ffi::AnyBuffer& x, Args&... rest) {
   switch (x.element_type()) {

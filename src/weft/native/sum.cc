@@ -1,8 +1,9 @@
-// The sum along the middle axis of [rows, n, lanes], or of the products of two such arrays; also the
-// product of one, of one lane.
+// Sums along the middle axis of [rows, n, lanes], of one array or of the product of two arrays;
+// also the product of the elements of each row, for one lane.
 //
-// Blocks are summed in as many places as vectors need, and their sums added in float64: the error
-// does not grow with n. Work is cut by shape alone, so that threads do not decide the result.
+// Each block is summed in several partial sums, one for each vector lane, which are added in
+// float64. So the error does not grow with n. The work is divided by the shape only, so the result
+// does not depend on the number of threads.
 
 #include <type_traits>
 
@@ -13,14 +14,15 @@ namespace {
 
 template <class T>
 constexpr int64_t kWidth = 256 / sizeof(T);  // elements added at once, in half of AVX2's registers
-constexpr int64_t kBlock = 4096;     // those of a block
+constexpr int64_t kBlock = 4096;     // elements of a block
 constexpr int64_t kLanes = 512;      // lanes worked on together
 constexpr int64_t kRows = 4;
 constexpr int64_t kDeep = 64;        // rows of a block of lanes
 constexpr int64_t kPieces = 64;      // of a long row, at most
 
-// What is added: elements, elements but NaN, how many those are, products, or the parts of complex
-// elements, which lie side by side. Or factors, which are multiplied.
+// The terms of a sum: `Elements` adds every element, `Numbers` skips NaN, `Counts` counts the
+// elements that are not NaN, `Products` adds products of two arrays, `Parts` adds complex elements
+// as pairs of floats. `Factors` are multiplied instead.
 template <class T>
 struct Elements {
   static constexpr int64_t kParts = 1;
@@ -65,7 +67,7 @@ struct Factors : Elements<T> {
   static U Join(U a, U b) { return a * b; }
 };
 
-// Elements of 16 bits, of which blocks are widened to float32.
+// 16-bit elements. Each block is widened to float32.
 template <class T>
 struct Halves : Elements<T> {
   const uint16_t* halves;
@@ -77,14 +79,14 @@ struct Halves : Elements<T> {
   }
 };
 
-// Complex factors, whose parts lie side by side.
+// Factors of a complex product; real and imaginary parts alternate.
 template <class T>
 struct ComplexFactors : Elements<T> {
   static constexpr int64_t kParts = 2;
   ComplexFactors operator+(int64_t i) const { return {this->x + i}; }
 };
 
-// Multiplies n / 2 complex factors with what is in `to`.
+// Multiplies n / 2 complex factors into `to`.
 template <class T>
 WEFT_WIDE void MultiplyBlock(const T* x, double* to, int64_t n) {
   constexpr int64_t kStep = kWidth<T>, kPairs = kStep / 2;
@@ -108,7 +110,7 @@ WEFT_WIDE void MultiplyBlock(const T* x, double* to, int64_t n) {
   to[0] = part;
 }
 
-// Joins n terms to what is in `to`.
+// Adds n terms to `to`, or multiplies them in, by Terms::Join.
 template <class T, template <class> class Terms>
 WEFT_WIDE void AddBlock(Terms<T> x, double* to, int64_t n) {
   constexpr auto join = [](auto a, auto b) { return Terms<T>::Join(a, b); };
@@ -346,8 +348,8 @@ ffi::Error SumBytes(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t r
   return ffi::Error::Success();
 }
 
-// Gives sums (`what` is 0), sums of what is not NaN (1), how many that is (2) or, of rows, products (3).
-// Of bytes and halves there are sums alone, of 32 bits.
+// Computes sums (`what` is 0), sums without NaN (1), counts of elements that are not NaN (2) or
+// products of rows (3). Bytes and 16-bit floats are only summed, with results of 32 bits.
 ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::RemainingArgs rest,
                ffi::Result<ffi::AnyBuffer> out) {
   const auto y = rest.get<ffi::AnyBuffer>(0);

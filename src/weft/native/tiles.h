@@ -13,9 +13,10 @@
 
 namespace weft {
 
-constexpr int64_t kPixels = 6;   // rows of a tile whose left factors lie along what is added up
-constexpr int64_t kInputs = 4;   // and of one whose left factors lie beside each other
-constexpr int64_t kVectors = 2;  // columns of both
+// Rows of a tile with left factors adjacent along the contracted axis.
+constexpr int64_t kPixels = 6;
+constexpr int64_t kInputs = 4;   // rows of a tile with left factors adjacent along the rows
+constexpr int64_t kVectors = 2;  // column vectors of both kinds of tile
 
 // Vectors as wide as registers, of any element.
 template <class T, int kBytes>
@@ -47,7 +48,7 @@ inline int VectorBytes() {
   return 16;
 }
 
-// Copies rows of so many bytes, which the compiler knows.
+// Copies rows of kBytes, a constant for the compiler.
 template <int kBytes, class T>
 void CopyRows(const T* from, int64_t row, int64_t depth, T* to) {
   constexpr int64_t kCount = kBytes / sizeof(T);
@@ -68,8 +69,9 @@ void PackPanel(const T* from, int64_t row, int64_t depth, int64_t width, int64_t
   }
 }
 
-// Stores, or adds to what is there, a tile of at most `rows` and `columns`: for each of kPixels rows the
-// sum over taps of what `from` has for it, `depth` elements that are `step` apart, times `right`.
+// Computes a tile of at most `rows` rows (up to kPixels) and `columns` columns, and stores it or,
+// if `add`, adds it. Each row is the sum over taps of the `depth` elements at its pointer in
+// `from`, `step` apart, times the rows of `right`.
 template <class V, int kColumns, class T>
 WEFT_INLINE void StoreTile(const T* const* from, int64_t taps, int64_t depth, const T* right,
                            T* out, int64_t stride, int64_t rows, int64_t columns, int64_t step = 1,
@@ -171,7 +173,7 @@ void Run128(const Job& job, int64_t index) {
   job.template Run<16>(index);
 }
 
-// What does a piece of a job, Job::Run, with vectors of so many bytes.
+// Returns the function that computes a piece of a job with vectors of `bytes` bytes.
 template <class Job>
 auto RunWith(int bytes) {
   if constexpr (kLeastBytes == 32) return bytes == 64 ? Run512<Job> : Run256<Job>;

@@ -14,7 +14,7 @@ constexpr int64_t kBlock = 64;  // elements that are compared together
 
 enum class Kind { kUnsigned, kSigned, kFloat };
 
-// A signed integer whose order is that of the elements, which are given as their bits.
+// Maps the bits of an element to a signed integer with the same order.
 template <Kind kKind, class S>
 S KeyOf(S x) {
   constexpr int kBits = sizeof(S) * 8;
@@ -52,13 +52,13 @@ int64_t Keep(Candidate<S>* found, int64_t count, int64_t k) {
 // How many candidates Find needs memory for.
 constexpr int64_t Room(int64_t k) { return 3 * k + 8; }
 
-// The k largest of the elements from `begin` to `end`, or all if they are fewer, in no order; gives
-// how many.
+// Writes the k largest elements from `begin` to `end` to `found`, in no order, or all if there are
+// fewer. Returns their number.
 template <Kind kKind, class S>
 int64_t Find(const S* x, int64_t begin, int64_t end, int64_t k, Candidate<S>* found) {
   int64_t count = 0;
   S least = 0;
-  bool full = false;  // k are found, none of which is less than `least`
+  bool full = false;  // k elements were found; none is less than `least`
   for (int64_t i = begin; i < end; i += kBlock) {
     const int64_t size = std::min(kBlock, end - i);
     if (full && size == kBlock && !IsAnyLarger<kKind>(x + i, least)) continue;

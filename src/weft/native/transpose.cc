@@ -1,8 +1,8 @@
 // Elements of an array that are steps apart along each axis: slices, reverses, repeats, transposes.
 //
-// Where the last axis moves, blocks of a line of the caches by a line are transposed in registers, and
-// each line of the result is written at once: so it does not matter which lines the caches can not hold
-// together, as those of rows of a power of two.
+// Where the last axis changes, square blocks with the side of a cache line are transposed in
+// registers, and each cache line of the result is written at once. So cache conflicts do no harm,
+// as between rows whose size is a power of two.
 
 #include <array>
 #include <utility>
@@ -14,7 +14,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kBytes = 1 << 17;  // that are worth a thread
-constexpr int64_t kAlone = 1 << 19;  // up to which one thread is as quick
+constexpr int64_t kAlone = 1 << 19;  // bytes; below this, one thread is as fast
 constexpr int64_t kLine = 64;
 
 template <class T>
@@ -33,7 +33,7 @@ inline V Interleave(V x, V y, std::integer_sequence<int, kLane...>) {
 #endif
 }
 
-// Transposes as many rows as a vector has elements.
+// Transposes a square tile with the side of one vector.
 template <class T>
 inline void TurnTile(const T* from, int64_t row, T* to, int64_t out) {
   if constexpr (sizeof(T) == 16) {
@@ -55,7 +55,7 @@ inline void TurnTile(const T* from, int64_t row, T* to, int64_t out) {
   }
 }
 
-// Transposes `rows` rows of `count` elements, both up to those of a line.
+// Transposes `rows` rows of `count` elements. Both are at most the elements of a cache line.
 template <class T>
 void TurnBlock(const T* from, int64_t row, T* to, int64_t out, int64_t rows, int64_t count) {
   constexpr int64_t kSide = kLine / sizeof(T), kTile = 16 / sizeof(T);
@@ -139,7 +139,7 @@ WEFT_WIDE void CopyRow(const T* from, int64_t step, T* __restrict to, int64_t n)
   }
 }
 
-// Writes rows, of which the last axis is one, in order.
+// Writes the rows along the last axis of the result in order.
 template <class T>
 void CopyRows(ffi::ThreadPool& pool, const T* from, T* to, Axis last, const std::vector<Axis>& rest,
               int64_t total) {
@@ -160,8 +160,8 @@ void CopyRows(ffi::ThreadPool& pool, const T* from, T* to, Axis last, const std:
   });
 }
 
-// The result's elements in order are those of x from `start` on, by axes of `sizes` whose neighbours
-// are `steps` apart.
+// Writes the elements of x at start + sum(i * steps), for all indices i below `sizes`, in row-major
+// order.
 ffi::Error View(ffi::ThreadPool pool, int64_t start, ffi::Span<const int64_t> sizes,
                 ffi::Span<const int64_t> steps, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
   const size_t rank = sizes.size();

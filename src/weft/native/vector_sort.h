@@ -33,13 +33,14 @@ constexpr uint32_t MaskOf(int bit) {
 
 namespace by512 {
 
-// Not a pragma: what is compiled of the standard library must run on all machines.
+// An attribute, not a pragma: inlined functions of the standard library must run on all machines.
 #define WEFT_SORT __attribute__((target("avx512f,bmi2,popcnt")))
 #define WEFT_SORT_INLINE __attribute__((target("avx512f,bmi2,popcnt"), always_inline)) inline
 
 using Vec = __m512i;
 
-// Vectors of unsigned integers of so many bits, whose lanes have the numbers `...`, the last one first.
+// Vectors of unsigned integers of kBits bits. `...` are the numbers of the lanes, the last one
+// first.
 #define WEFT_LANES(kBits, kCount, ...)                                                     \
   struct Lanes##kBits {                                                                    \
     using Key = uint##kBits##_t;                                                           \
@@ -90,8 +91,8 @@ namespace by256 {
 
 using Vec = __m256i;
 
-// Puts chosen 32-bit words of x from `low` on, the others up to `high`; beyond what belongs there both are
-// written again, for which there have to be two vectors between them.
+// Writes the chosen 32-bit words of x from `low` on, and the others up to `high`. Both writes are
+// whole vectors and overwrite elements beyond; so two vectors must be free between the two.
 WEFT_INLINE void PutWords(uint32_t chosen, Vec x, void* low, void* high) {
   const auto* const order = reinterpret_cast<const __m128i*>(kOrders.numbers[chosen]);
   const Vec packed = _mm256_permutevar8x32_epi32(x, _mm256_cvtepu8_epi32(_mm_loadl_epi64(order)));
@@ -201,7 +202,7 @@ inline bool HasWideVectors() {
   return wide;
 }
 
-// Sorts n keys in `a`, with room for as many in `b`.
+// Sorts n keys in `a`; `b` is scratch memory of the same size.
 template <class Key, class Otherwise>
 void SortByVectors(Key* a, Key* b, int64_t n, const Otherwise& otherwise) {
   constexpr bool half = sizeof(Key) == 4;

@@ -1,6 +1,6 @@
-// Includes WEFT_LANES once for each width of vectors, compiled for processors that have such: what it
-// defines is in the namespaces of widths. Functions of baseline do not do, also where they are inlined:
-// the compiler takes wide vectors apart before that.
+// Includes WEFT_LANES once for each vector width, compiled for processors with these vectors. Each
+// width has its own namespace. Baseline functions cannot be used even if they are inlined: the
+// compiler lowers their wide vectors before it inlines.
 
 #include <type_traits>
 #include <utility>

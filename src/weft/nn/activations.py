@@ -26,7 +26,7 @@ from weft.xla.typing import Array, ArrayLike
 
 tanh = jnp.tanh
 
-# --- of x alone -----------------------------------------------------------------------------
+# --- without parameters ---------------------------------------------------------------------
 
 
 def as_counted(x: Any) -> Any:
@@ -98,7 +98,7 @@ relu6 = define_activation(
       x: an array or a scalar, usually of a float dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -122,7 +122,7 @@ sigmoid = define_activation(
       x: an array or a scalar, usually of a float dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -145,7 +145,7 @@ softplus = define_activation(
       x: an array or a scalar, usually of a float dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -169,7 +169,7 @@ log_sigmoid = define_activation(
       x: an array or a scalar, usually of a float dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -194,7 +194,7 @@ silu = define_activation(
       x: an array or a scalar, usually of a float dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -218,7 +218,7 @@ mish = define_activation(
       x: an array or a scalar, usually of a float dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -257,7 +257,7 @@ soft_sign = define_activation(
       x: an array or a scalar, usually of a float dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -282,7 +282,7 @@ selu = define_activation(
       x: an array or a scalar, usually of a float dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -325,7 +325,7 @@ hard_sigmoid = define_activation(
       x: an array or a scalar, usually of a float dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -348,7 +348,7 @@ hard_silu = define_activation(
       x: an array or a scalar, usually of a float dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -374,7 +374,7 @@ sparse_plus = define_activation(
       x: an array or a scalar, usually of a float dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -398,7 +398,7 @@ sparse_sigmoid = define_activation(
       x: an array or a scalar of a real dtype.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -422,7 +422,7 @@ log1mexp = define_activation(
       x: an array or a scalar, usually of a float dtype, not negative.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -450,7 +450,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
         0.01. Derivatives with respect to it are supported, so it may be a trained parameter.
 
     Returns:
-      An array of the broadcast shape. The dtype is that of x; integers and booleans become the
+      An array of the broadcast shape. It has the dtype of x; integers and booleans become the
       default float.
 
     Raises:
@@ -477,7 +477,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         broadcasts with x. By default 1.
 
     Returns:
-      An array of the broadcast shape. The dtype is that of x; integers and booleans become the
+      An array of the broadcast shape. It has the dtype of x; integers and booleans become the
       default float.
 
     Raises:
@@ -505,7 +505,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         that broadcasts with x. By default 1.
 
     Returns:
-      An array of the broadcast shape. The dtype is that of x; integers and booleans become the
+      An array of the broadcast shape. It has the dtype of x; integers and booleans become the
       default float.
 
     Raises:
@@ -570,7 +570,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
         function is used. Static under `jit`.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:

@@ -27,9 +27,10 @@ from weft.scipy.special.sums import largest_real
 from weft.xla.typing import Array, ArrayLike
 
 OP = "dot_product_attention"
-# Weights that are in memory at once on a CPU: four times as many take three times as long for each.
+# Weights in memory at once on a CPU: four times as many take three times as long for each.
 MOST_WEIGHTS = 1 << 20
-# For which the kernel is quicker: queries of all heads, and weights where there are many features.
+# Bounds from which the kernel is faster: queries of all heads, and weights if there are more than
+# MANY features.
 FEWEST_QUERIES, FEWEST_WEIGHTS, MANY = 8, 1 << 12, 64
 
 
@@ -210,7 +211,7 @@ def map_over_rows(fun: Any, rows: int, axes: tuple[int, ...], args: tuple) -> An
 
 
 def is_for_kernel(q: Any, k: Any, scale: Any, causal: bool, window: Any) -> bool:
-    """Return True if the kernel knows the means, if pairs count by their places alone."""
+    """Return True if the kernel supports this case, if only positions decide which pairs count."""
     sizes, (left, right) = (*q.shape, k.shape[1]), find_span(causal, window)
     simple = q.dtype == np.float32 and isinstance(scale, int | float) and min(left, right) >= 0
     if not simple or {*map(type, sizes)} != {int} or math.prod(sizes[:3]) < FEWEST_QUERIES:

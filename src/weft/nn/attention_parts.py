@@ -1,6 +1,6 @@
-"""Attention as primitives, for which CPUs have a kernel: the means, their tangents, cotangents.
+"""Attention as primitives that have a kernel on CPUs: the means, their tangents and cotangents.
 
-The calls of the kernel are in cpu/attention.py.
+cpu/attention.py has the calls of the kernel.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from weft.transforms.jvp import jvp
 from weft.util import select_masked
 from weft.xla.lower import lower_jaxpr
 
-FAR = 1 << 24  # as many places as all
+FAR = 1 << 24  # more positions than any array has
 
 
 def find_span(causal: bool, window: tuple[int, int] | None) -> tuple[int, int]:
-    """Return how many keys before a query's place, and after it, count."""
+    """Return the number of keys that count before a query's position, and after it."""
     left, right = (FAR, FAR) if window is None else window
     return min(left, FAR), min(right, 0 if causal else FAR)
 
 
 class AttentionPart(Primitive):
-    """A family: axis 0 of all operands and results is a batch; `plain` says the same by operations.
+    """A family: axis 0 of all operands and results is a batch; `plain` computes it by operations.
 
     Shapes: q [b, t, n, h], k and v [b, s, n / groups, h]; logs of sums of weights [b, t, n].
-    Dtypes: float32. Derivatives are those of `plain`. A member says if there is a kernel for it.
+    Dtypes: float32. Derivatives are those of `plain`. `has_kernel` is True if there is a kernel.
     """
 
     cost = Cost.CONTRACTION
@@ -94,7 +94,7 @@ class Attention(AttentionPart):
 
 
 class AttentionTangent(AttentionPart):
-    """Tangents of attention's results, when those of q, k and v that are `moved` move."""
+    """Tangents of attention's results, given tangents of the `moved` operands among q, k and v."""
 
     name = "attention_tangent"
 
@@ -107,7 +107,7 @@ class AttentionTangent(AttentionPart):
 
 
 class AttentionGrad(AttentionPart):
-    """Cotangents of those of q, k and v that are `moved`, given those of attention's results."""
+    """Cotangents of the `moved` operands among q, k and v, given the results' cotangents."""
 
     name = "attention_grad"
     has_kernel = True

@@ -1,8 +1,8 @@
 """Initial values of weights: functions of (key, shape, dtype), `from weft.nn import initializers`.
 
-The variance of most depends on how many numbers a unit takes in (fan-in) and gives (fan-out). A
-`dtype` is that of the arrays, where the call says none; `out_sharding`, how they are split over
-explicit axes of a mesh.
+The variance of most depends on the number of inputs of a unit (fan-in) and of outputs (fan-out).
+`dtype` is the default dtype of the arrays. `out_sharding` is their sharding over explicit axes of a
+mesh.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def make_initializer(draw: Callable, default: Any) -> Initializer:
 
 
 def scale_draws(draw: Callable, scale: Any, dtype: Any) -> Initializer:
-    """The initializer whose numbers are `scale` times those of `draw(key, shape, dtype)`."""
+    """Return the initializer that multiplies `draw(key, shape, dtype)` by `scale`."""
     scaled = lambda key, shape, dtype: draw(key, shape, dtype) * jnp.array(scale, dtype)
     return make_initializer(scaled, dtype)
 
@@ -170,7 +170,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
     Args:
       scale: the upper bound, a scalar. By default 0.01.
-      dtype: a float dtype: that of the arrays if the call names none. By default the default float.
+      dtype: a float dtype, for calls that name no dtype. By default the default float.
 
     Returns:
       An initializer: a function of (key, shape, dtype=None).
@@ -191,7 +191,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
     Args:
       stddev: the standard deviation, a scalar. By default 0.01.
-      dtype: a float or complex dtype: that of the arrays if the call names none. By default the
+      dtype: a float or complex dtype, for calls that name no dtype. By default the
         default float.
 
     Returns:
@@ -221,7 +221,7 @@ def truncated_normal(
 
     Args:
       stddev: the standard deviation before the cut, a scalar. By default 0.01.
-      dtype: a float dtype: that of the arrays if the call names none. By default the default float.
+      dtype: a float dtype, for calls that name no dtype. By default the default float.
       lower: the lower bound, in units of `stddev`. By default -2.
       upper: the upper bound, in units of `stddev`. By default 2.
 
@@ -282,7 +282,7 @@ def variance_scaling(
       out_axis: the axis, or a tuple of axes, of outputs. By default the last.
       batch_axis: the axis, or a tuple of axes, along which the weights belong to separate units; it
         counts for neither fan. By default none.
-      dtype: a float or complex dtype: that of the arrays if the call names none. By default the
+      dtype: a float or complex dtype, for calls that name no dtype. By default the
         default float.
 
     Returns:
@@ -349,7 +349,7 @@ Args:
   out_axis: the axis, or a tuple of axes, of outputs. By default the last.
   batch_axis: the axis, or a tuple of axes, along which the weights belong to separate units; it
     counts for neither fan. By default none.
-  dtype: a float or complex dtype: that of the arrays if the call names none. By default the
+  dtype: a float or complex dtype, for calls that name no dtype. By default the
     default float.
 
 Returns:
@@ -437,7 +437,7 @@ def orthogonal(
       scale: the factor, a scalar. By default 1.
       column_axis: the axis whose size is the number of columns. The other axes together form the
         rows. By default the last.
-      dtype: a float or complex dtype: that of the arrays if the call names none. By default the
+      dtype: a float or complex dtype, for calls that name no dtype. By default the
         default float.
 
     Returns:
@@ -456,7 +456,7 @@ def orthogonal(
 
 
 def draw_orthonormal(key: Any, shape: tuple, dtype: np.dtype, scale: Any, column_axis: int) -> Any:
-    """An array of which the columns along an axis are orthonormal, times `scale`."""
+    """Return an array with orthonormal columns along an axis, times `scale`."""
     if len(shape) < 2:
         raise ShapeError(f"orthogonal: shape must have two axes at least; got {shape}.")
     (axis,) = axes_of("orthogonal", column_axis, len(shape))
@@ -483,7 +483,7 @@ def delta_orthogonal(
       scale: the factor, a scalar. By default 1.
       column_axis: the axis of the central matrix, (outputs, outputs), that its columns run along,
         as for `orthogonal`. By default the last.
-      dtype: a float or complex dtype: that of the arrays if the call names none. By default the
+      dtype: a float or complex dtype, for calls that name no dtype. By default the
         default float.
 
     Returns:

@@ -25,9 +25,9 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
 
 def shift_and_mask(op: str, x: Any, axis: Axis, where: Any, fun: Callable, masked: float) -> Any:
-    """Apply `fun` to x less its greatest element along `axis`; `masked` stands where `where` fails.
+    """Apply `fun` to x minus its maximum along `axis`; return `masked` where `where` is False.
 
-    It is computed in float32 where x has 16 bits or fewer, in which a sum of many is not finite.
+    It is computed in float32 if x has 16 bits or fewer, since sums of many terms overflow there.
     """
     x = as_inexact(op, x)
     mask = None if where is None else check_mask(op, where)
@@ -60,7 +60,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
         skips them, and their result is 0. By default no element is left out.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float. A slice that holds inf, or only -inf, becomes NaN. A slice without any element where
       `where` is True becomes 0.
 
@@ -93,7 +93,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
         skips them, and their result is -inf. By default no element is left out.
 
     Returns:
-      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      An array of the shape of x. It has the dtype of x; integers and booleans become the default
       float.
 
     Raises:
@@ -132,7 +132,7 @@ def logmeanexp(
         `jit`.
 
     Returns:
-      An array with the shape of x without the axes (or with size 1). The dtype is that of x;
+      An array with the shape of x without the axes (or with size 1). It has the dtype of x;
       integers and booleans become the default float. The mean of no elements is NaN.
 
     Raises:

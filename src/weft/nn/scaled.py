@@ -136,7 +136,7 @@ def scaled_matmul(
 
 
 def round_blocks(x: Any, axis: int, config: BlockScaleConfig) -> Any:
-    """x as the format holds it, in blocks along `axis`; its derivative is that of x."""
+    """Return x rounded to a format in blocks along `axis`; gradients pass through unchanged."""
     size = x.shape[axis]
     if size % config.block_size:
         raise ShapeError(

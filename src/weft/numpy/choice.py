@@ -536,7 +536,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 def choose_elements(condition: Any, x: Any, y: Any) -> Any:
     """`where` with its three arguments, as written."""
     kinds = tuple([getattr(v, "aval", None) or type(v) for v in (condition, x, y)])
-    actions = PLANS.get(("where", kinds, trace_context()))  # what is done to each, or None
+    actions = PLANS.get(("where", kinds, trace_context()))  # the action for each operand, or None
     if actions is None:
         condition, x, y = (as_operand("where", v) for v in (condition, x, y))
         kinds = tuple(kind_of("where", v) for v in (condition, x, y))

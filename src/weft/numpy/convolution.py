@@ -271,7 +271,7 @@ def i0(x: ArrayLike) -> Array:
     """
     x = as_inexact("i0", x)
     check_real("i0", x)
-    size = lax.mul(lax.sign(x), x)  # |x| whose derivative is 0 at 0, as that of I0 is
+    size = lax.mul(lax.sign(x), x)  # |x| with the derivative 0 at 0, as I0 has
     half = lax.exp(lax.mul(size, literal_like(0.5, x)))  # exp(|x|) overflows before I0
     endless = lax.eq(half, literal_like(math.inf, x))  # i0e is 0 there, too small for its dtype
     return lax.select(endless, half, lax.mul(lax.mul(lax.bessel_i0e(x), half), half))

@@ -40,7 +40,7 @@ from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack,
 from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, Shape, ShardingLike
 
 MAX_AXES = 64  # as in NumPy
-ALIGNMENT = 64  # bytes; XLA:CPU copies what is aligned to less
+ALIGNMENT = 64  # bytes; XLA:CPU copies arrays with a smaller alignment
 
 # Up to this many elements a constant is written by the host; beyond, on the device.
 SMALL = 1 << 14
@@ -391,7 +391,7 @@ def find_obstacle(host: np.ndarray) -> str:
 
 
 def is_truncated(value: Any, dtype: np.dtype | None) -> bool:
-    """Return True if a Python float is to become an integer, which it does as by `astype`."""
+    """Return True if a Python float becomes an integer, which truncates it as `astype` does."""
     return type(value) is float and dtype is not None and dtypes.is_integer(dtype)
 
 
@@ -418,7 +418,7 @@ def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> An
 def write_constant(op: str, shape: Any, value: Any, dtype: Any, out_sharding: Any = None) -> Any:
     """An array of zeros or ones; of zeros split so, which may be terms of a sum."""
     shape = shape_of(op, shape)
-    if dtype == dtypes.float0:  # NumPy's, for there is no array of it
+    if dtype == dtypes.float0:  # NumPy's, since jaxlib has no arrays of this dtype
         return np.zeros(shape, dtype)
     if out_sharding is not None and value == 0:
         sharding = resolve_sharding(op, out_sharding, len(shape))
@@ -802,7 +802,8 @@ def full_like(
     shape, dtype, weak = find_shape_and_dtype("full_like", a, dtype, shape)
     x = fill_array(shape, as_operand("full_like", fill_value), dtype)
     x = ops.convert(x, dtype, True) if weak and np.ndim(fill_value) == 0 else x
-    like = a if np.ndim(fill_value) == 0 else fill_value  # what is broadcast stays where it is
+    # An array that is broadcast stays on its device.
+    like = a if np.ndim(fill_value) == 0 else fill_value
     return put_like(x, like, device, out_sharding, "full_like")
 
 
@@ -905,7 +906,7 @@ def arange(
 
 
 def count_symbolic(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
-    """`arange` of integers of which some are symbolic sizes."""
+    """Return `arange` of integers, some of which are symbolic sizes."""
     start, stop = (0, start) if stop is None else (start, stop)
     step = 1 if step is None else step
     given = [int(x) if isinstance(x, float) and x == x // 1 else x for x in (start, stop, step)]
@@ -1043,7 +1044,7 @@ def place_axis(op: str, x: Any, axis: int) -> Any:
 
 
 def interpolate_ends(start: Any, stop: Any, num: int, parts: int) -> Any:
-    """`num` numbers along a new first axis, `parts` steps of which lead to `stop`."""
+    """Return `num` numbers along a new first axis; `parts` steps lead from `start` to `stop`."""
     rest = range(1, start.ndim + 1)
     if num < 2:
         first = broadcast_in_dim(start, (1, *start.shape), rest)

@@ -379,7 +379,8 @@ def delete(
         where.concrete(
             ConcretizationTypeError, "delete", "assume_unique_indices=True, if they are distinct."
         )
-    # the places that are none of distinct traced ones: each one met moves the rest on
+    # Find the remaining places if distinct places are traced: each removed place shifts those after
+    # it.
     kept = lax.broadcasted_iota(INT32, (n - where.size,), 0)
     for i in lax.unstack(lax.sort(where, 0)):
         kept = lax.add(kept, convert(lax.ge(kept, i), INT32))

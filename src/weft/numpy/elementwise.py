@@ -418,7 +418,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if dtypes.is_float(dtype) and dtype.itemsize < 4:  # 10 ** decimals would not fit
         x = ops.convert(x, np.dtype(np.float32))
     most = 300 if dtypes.real_dtype(x.dtype) == np.float64 else 37  # 10 ** decimals would not fit
-    if not -most <= decimals <= most:  # there are no such digits, or there is no other
+    if not -most <= decimals <= most:  # all digits are exact, or none is left
         return ops.convert(x if decimals > 0 else ops.mul(x, literal_like(0, x)), dtype)
     factor = literal_like(10.0**decimals, x)
     return ops.convert(ops.div(round_to_even(ops.mul(x, factor)), factor), dtype)
@@ -753,7 +753,7 @@ HOST_INTEGERS = int, np.integer, np.ndarray
 
 
 def refuse_negative_power(x: Any, y: np.ndarray) -> None:
-    """Raise where integers are to be raised to negative integers that are known now."""
+    """Raise if a concrete exponent is a negative integer and the base is an integer."""
     if y.dtype.kind == "i" and y.size and y.min() < 0:
         aval = typeof(promotion.as_operand("power", x), "power")
         if not dtypes.is_inexact(aval.dtype):
@@ -1389,7 +1389,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
 
 @custom_jvp
 def split_exponent(x: Any) -> tuple[Any, Any]:
-    """`frexp`, by bits, which have no derivative: the fraction's is that of x * 2**-e."""
+    """Compute `frexp` from bits, which have no derivative; the fraction's is that of x * 2**-e."""
     word, mantissa, bias = describe_float(x.dtype)
     mask = (1 << (8 * word.itemsize - 1 - mantissa)) - 1
     pattern = bits.bitcast_convert_type(x, word)

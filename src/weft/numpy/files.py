@@ -204,7 +204,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class Archive(np.lib.npyio.NpzFile):
-    """The arrays of a .npz file by name, in the dtypes in which they were saved."""
+    """The arrays of a .npz file by name, with the dtypes that they had when they were saved."""
 
     def __getitem__(self, key: str) -> Any:
         with refuse_damage():
@@ -225,8 +225,9 @@ def refuse_damage() -> Iterator[None]:
 def name_dtype(x: np.ndarray) -> np.ndarray:
     """Return an array in a dtype that a .npy file can describe.
 
-    NumPy describes the dtypes of ml_dtypes by their size alone. That is enough for bfloat16, which
-    other programs read and write so; any other is written as the one field of a record.
+    NumPy describes the dtypes of ml_dtypes only by their size. That is enough for bfloat16, and
+    other programs read and write it in this way. Any other dtype is written as the only field of a
+    record.
     """
     dtype = x.dtype
     if dtype.type is not EXTENDED.get(dtype.name) or dtype == dtypes.bfloat16:

@@ -59,7 +59,7 @@ def require_values(op: str, x: Any, hint: str) -> np.ndarray:
 
 
 def check_weights(op: str, weights: Any, of: str, shape: tuple[int, ...]) -> Any:
-    """Weights as an array of the shape of what they are weights of."""
+    """Return weights as an array, checked to have the shape of the elements."""
     weights = as_array(weights, op)
     if weights.shape != shape:
         raise ShapeError(f"{op}: weights must have the shape of {of}, {shape}; got {weights.aval}.")
@@ -313,10 +313,11 @@ def find_bin(x: Any, edges: Any, even: bool) -> Any:
 
 
 def search_by_dividing(edges: Any, x: Any, search: Callable[[Any, Any], Any]) -> Any:
-    """Do as `search` does where edges are evenly spaced: by a guess, which two edges correct.
+    """Do as `search` does for evenly spaced edges: guess a bin and correct it by two edges.
 
-    Rounding moves edges and the guess by less than half a bin where bins are 32 times as wide as
-    what is rounded. Elsewhere it searches: in a loop, as `vmap` leaves no branch of a cond out.
+    Rounding moves edges and the guess by less than half a bin if bins are at least 32 times as wide
+    as the rounding unit. Otherwise it searches: with a loop, since `vmap` runs both branches of a
+    cond.
     """
     n, low, high = edges.size - 1, edges[0], edges[-1]
     width = high - low

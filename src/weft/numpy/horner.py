@@ -20,9 +20,9 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
     Args:
       x: a number or an array.
       coeffs: the coefficients, lowest power first: numbers, or arrays that broadcast against x; or
-        one array, whose first axis they are. They are converted to the dtype of x.
-      unroll: None to write out all steps; else a loop over the coefficients is compiled, with so
-        many steps written out in its body.
+        one array with the coefficients along its first axis. They are converted to the dtype of x.
+      unroll: the number of steps in the body of a compiled loop over the coefficients. None, the
+        default, writes out all steps without a loop.
 
     Returns:
       An array of the dtype of x; zeros if there are no coefficients.

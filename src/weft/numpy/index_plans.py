@@ -108,7 +108,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | slice
 
 
 def split_plain(index: Any) -> tuple[Key, list] | None:
-    """As `split_index`, of numbers, slices, None, `...` and Arrays (masks unchanged) alone."""
+    """Do as `split_index` does, if all items are numbers, slices, None, `...` or Arrays."""
     key, arrays = [], []  # type: list[Any], list[Any]
     for item in index if type(index) is tuple else (index,):
         kind = type(item)
@@ -257,7 +257,7 @@ def find_axis(x: ShapedArray, items: list, at: int) -> int:
 
 
 def count_axes(item: Any) -> int:
-    """How many axes an entry of an index stands for."""
+    """Return the number of axes that an entry of an index stands for."""
     if item is None or item is Ellipsis:
         return 0
     if type(item) in (int, slice, Slice):
@@ -301,7 +301,7 @@ class Span(NamedTuple):
     count: int
     step: int
     size: int
-    stop: Any = None  # of a symbolic slice forward, as it is given
+    stop: Any = None  # the stop of a symbolic slice forward
 
 
 class Place(NamedTuple):
@@ -332,13 +332,13 @@ class Slide(NamedTuple):
 
 
 class IndexPlan:
-    """What an index asks for.
+    """The meaning of an index for an array x.
 
-    `entries` says it for each axis of x, in order; `new` are the axes of size 1 in the result, of
-    shape `shape`. `lookups` are the entries that are Lookup; their arrays broadcast to `looked`,
-    whose axes stand in the result after `before` axes of spans. `slides` are those that are Slide.
-    `grown` are axes of size 1 to give
-    x first, for x[True]. `inside`: no number is out of bounds.
+    `entries` has an entry for each axis of x, in order. `new` are the axes of size 1 in the result,
+    of shape `shape`. `lookups` are the entries that are Lookup. Their arrays broadcast to `looked`;
+    in the result, these axes come after `before` axes of spans. `slides` are the entries that are
+    Slide. `grown` are axes of size 1 that x gets first, for x[True]. `inside`: no number is out of
+    bounds.
     """
 
     def __init__(
@@ -448,7 +448,7 @@ def make_span(axis: int, bounds: tuple, size: int) -> Span:
 
 
 def make_symbolic_span(axis: int, bounds: tuple, size: Any) -> Span:
-    """A slice of which a bound, or the size of the axis, is symbolic: Python's rule by maxima."""
+    """Return a slice with a symbolic bound or size: Python's rule, written with min and max."""
     start, stop, step = bounds
     step = 1 if step is None else step
     if step == 0:
@@ -670,7 +670,7 @@ def check_lookup(x: ShapedArray, e: Lookup, index: Any, wrap: bool = True) -> No
 
 
 def bounds_text(x: ShapedArray, e: Place | Lookup) -> str:
-    """What to say of an index, `{}`, that reaches out of an axis."""
+    """Return the error message for an index, `{}`, that is out of bounds of an axis."""
     return (
         f"x[...]: index must be in [-{e.size}, {e.size}) on axis {e.axis} of {x}; got {{}}. "
         "Hint: x.at[i].get(mode='fill') or x.at[i].set(y, mode='drop'), or without a check "

@@ -36,7 +36,7 @@ from weft.xla.typing import Array, ArrayLike
 
 
 class Access(NamedTuple):
-    """How windows are read or written: the keywords of `.at[...]`'s methods."""
+    """Options for reading or writing windows: the keywords of `.at[...]`'s methods."""
 
     mode: GatherScatterMode | None = None  # None: in bounds, known or believed
     fill_value: Any = None
@@ -91,7 +91,7 @@ def fill_access(dtype: np.dtype) -> Access:
 
 
 def read(x: Any, plan: index_plans.IndexPlan, arrays: Sequence[Any], how: Access = PLAIN) -> Any:
-    """What a plan asks for of `x`."""
+    """Return the elements of `x` that a plan selects."""
     for e in plan.lookups:
         if not e.size and 0 not in plan.shape:
             raise IndexingError(
@@ -141,7 +141,7 @@ def slice_dynamically(
 ) -> Any:
     """The slice of `x` that a plan asks for, whose lookups are scalars."""
     part = plan.slices
-    if part.steps is not None:  # what is strided is known now
+    if part.steps is not None:  # slices with steps are static
         x = slicing.slice_p.apply(
             x, start_indices=part.starts, limit_indices=part.limits, strides=part.steps
         )[0]
@@ -225,9 +225,9 @@ def make_column(c: index_plans.Column, i: Any, batch: tuple[int, ...], dtype: np
 # --- x[...] -----------------------------------------------------------------------------------
 
 # KERNELS has the compiled programs of eager reads. The keys (type, number), (type, start, stop),
-# the same with a step, and (type, key, tuple) are those of a hot static index, (type, key, how)
-# those of an index with arrays, and (type, key, ...) those of other indices.
-_STATIC = frozenset((int, type(None), type(...)))  # what has a hash, of what is known in an index
+# (type, start, stop, step) and (type, key, tuple) are for hot static indices, (type, key, how) for
+# indices with arrays, and (type, key, ...) for other indices.
+_STATIC = frozenset((int, type(None), type(...)))  # hashable static entries of an index
 
 
 def getitem(x: Any, index: Any) -> Array:
@@ -315,7 +315,7 @@ def plan_traced(x: ShapedArray, index: Any, how: Access) -> tuple[index_plans.In
 def check_plan(
     x: ShapedArray, key: index_plans.Key, arrays: Sequence[Any], how: Access
 ) -> index_plans.IndexPlan:
-    """The plan for a key, its bounds checked: those of `arrays` if the option says so."""
+    """Return the plan for a key. Check its bounds, and those of `arrays` if the option says so."""
     plan = index_plans.plan_index(x, key)
     if how.checked:
         index_plans.check_places(x, plan)

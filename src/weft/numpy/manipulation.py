@@ -70,7 +70,7 @@ def read_sizes(op: str, shape: Any) -> tuple[int, ...]:
 
 
 def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
-    """The shape that `shape` asks for, -1 replaced by what is left."""
+    """Return the shape that `shape` asks for; -1 stands for the remaining size."""
     try:
         return promotion.PLANS[x, shape]  # parsing it costs more than the rest
     except (KeyError, TypeError):
@@ -907,7 +907,7 @@ def block_leaves(x: Any) -> list:
 
 
 def join_blocks(x: Any, depth: int, ndim: int) -> Any:
-    """The blocks of one level joined; the innermost lists lie along the last axis."""
+    """Join the blocks of one level; the innermost lists are joined along the last axis."""
     if depth == 0:
         x = promotion.as_array(x, "block")
         return layout.expand_dims(x, range(ndim - x.ndim))

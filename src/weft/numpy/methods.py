@@ -133,7 +133,7 @@ METHODS: dict[str, Any] = {
     "__getitem__": "indexing.getitem", "__setitem__": "updates.refuse_setitem",
     "flatten": "manipulation.ravel",
 }  # fmt: skip
-# Functions that are methods alone, and get their names as such.
+# Functions that are only methods, and get their names as methods.
 ONLY_METHODS = {
     "astype": "views.cast_array", "compress": "searching.compress_array",
     "reshape": "manipulation.reshape_array", "to_device": "views.to_device",
@@ -201,9 +201,9 @@ def refuse_method(name: str) -> Callable:
 
 
 class AttributeText:
-    """Return the message for a missing attribute of arrays, made when it is read.
+    """The message for a missing attribute of arrays, which is made when it is read.
 
-    `hasattr`, and `getattr` with a default, drop the error, and finding what was meant takes 1 ms.
+    `hasattr`, and `getattr` with a default, discard the error, and finding a suggestion takes 1 ms.
     """
 
     __slots__ = ("aval", "cls", "name")
@@ -217,7 +217,7 @@ class AttributeText:
 
 
 def refuse_attribute(x: Any, name: str) -> Any:
-    """`__getattr__` of arrays: an error that says what was meant by an attribute they have not."""
+    """`__getattr__` of arrays: raise an error that suggests a similar attribute."""
     raise AttributeError(AttributeText(x, name))
 
 

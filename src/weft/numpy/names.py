@@ -1,7 +1,7 @@
-"""The list of the files in which the public names of `weft.numpy` are defined.
+"""The list of the files that define the public names of `weft.numpy`.
 
-A module's names, separated by spaces; no names stand for the module itself. Those of scalars.py,
-the dtypes and constants, are listed there.
+A module's names are separated by spaces; an empty text stands for the module itself. scalars.py
+lists its own names, the dtypes and constants.
 """
 
 HOMES = {

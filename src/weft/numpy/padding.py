@@ -257,11 +257,12 @@ def pad_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | None) 
 
 
 def pad_by_elements(x: Any, widths: Widths, mode: str, odd: bool = False) -> Any:
-    """Padding with elements of the array: which ones, NumPy says of their numbers.
+    """Pad with elements of the array; NumPy's padding of element numbers says which.
 
-    Runs of them are written into room that one `pad` makes: XLA:CPU takes ten times as long to
-    concatenate pieces of an array, for it asks of each element which piece it is of. A run is of
-    the array, padded along the axes before: one of what was written has XLA copy all of it.
+    Runs of elements are written into the space that one `pad` makes. XLA:CPU takes ten times as
+    long to concatenate pieces of an array, since it finds the piece for each element. A run is read
+    from the array padded along the axes before; if it were read from the written array, XLA would
+    copy all of it.
     """
     if odd:
         for axis, (n, pair) in enumerate(zip(x.shape, widths, strict=True)):
@@ -287,7 +288,7 @@ def pad_by_elements(x: Any, widths: Widths, mode: str, odd: bool = False) -> Any
 
 
 def find_enough(size: Any, before: int, after: int, mode: str) -> int:
-    """The size of an axis; for a symbolic one, as many elements as the padding is made of.
+    """Return the size of an axis; for a symbolic size, the number of elements the padding uses.
 
     These are the first elements or, from the size on, the last.
     """

@@ -159,8 +159,11 @@ def choose_array_action(
 
 
 def spread_sharding(aval: ShapedArray, avals: Sequence, shape: Sequence[int]) -> Any:
-    """How an operand lies when it is broadcast: where it is repeated as the others do, not whole,
-    nor then is its cotangent, of which a sum is wanted. None where none of them is split there."""
+    """Return the sharding of a broadcast operand; None if no operand is split along its new axes.
+
+    Axes that are repeated are sharded like those of the other operands, so that the cotangent,
+    which is summed over them, stays sharded as well.
+    """
     own, at = aval.sharded, len(shape) - aval.ndim
     entries, sizes = [*[()] * at, *entries_of(aval)], (*[1] * at, *aval.shape)
     taken, meshes = {n for e in entries for n in e}, {a.sharded.mesh for a in avals if a.sharded}
@@ -272,7 +275,7 @@ def as_inexact(op: str, x: Any) -> Any:
 
 
 def drop_weak_type(x: Any) -> Any:
-    """A value as an array whose dtype does not yield to that of other operands."""
+    """Return a value as an array with a strong dtype."""
     return convert(x, typeof(x).dtype)
 
 

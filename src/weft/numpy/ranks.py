@@ -25,7 +25,7 @@ from weft.primitives.sort import partition_p
 from weft.xla.lower import lower_jaxpr
 
 INT32 = np.dtype(np.int32)
-# Sorting is faster for at most this many elements, and for more places than so many.
+# Sorting is faster for at most MAX_SORTED elements, and for more than MAX_PLACES places.
 MAX_SORTED = 16
 MAX_PLACES = 4
 
@@ -68,7 +68,7 @@ class SelectRanks(Primitive):
         return self.apply(x, k), [0, 0]
 
     def sorts(self, x: ShapedArray, k: ShapedArray) -> bool:
-        """Return True if a sort is faster, or if a symbolic size may be one for which it is."""
+        """Return True if a sort is faster, or might be for a symbolic size."""
         n, places = x.shape[-1], k.shape[-1]
         return {type(n), type(places)} != {int} or n <= MAX_SORTED or places > MAX_PLACES
 
@@ -95,7 +95,7 @@ def select_ranks(x: Any, k: Any) -> tuple[Any, Any]:
 
 
 def next_place(x: Any, k: Any) -> Any:
-    """Return the places after k, of which the last one is the last of x."""
+    """Return the places after k, limited to the last place of x."""
     return ufuncs.minimum(k + 1, x.shape[-1] - 1)
 
 
@@ -158,7 +158,7 @@ def encode_floats(x: Any) -> Any:
 
 
 def flip_negative(pattern: Any, word: np.dtype) -> Any:
-    """Return bits of floats as integers in their order, and back: those of negative floats flip."""
+    """Convert bits of floats to integers in their order, or back: negative floats are flipped."""
     sign = lax.shift_right_arithmetic_p.apply(pattern, pattern * 0 + (8 * word.itemsize - 1))[0]
     return pattern ^ (sign & literal(np.iinfo(word).max, word))
 

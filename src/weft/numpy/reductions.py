@@ -54,7 +54,7 @@ def take_operand(op: str, a: Any, out: Any) -> Any:
 
 
 def keep_axes(y: Any, shape: Sequence[int], axes: Sequence[int], keepdims: bool) -> Any:
-    """A result, with the reduced axes as axes of size 1 if they are to be kept."""
+    """Return a result, with the reduced axes as axes of size 1 if `keepdims`."""
     if not keepdims or not axes:
         return y
     dims = tuple([i for i in range(len(shape)) if i not in axes])
@@ -256,9 +256,10 @@ prod = make_sum(
 def sum_numbers(
     x: Any, dtype: np.dtype, axes: Any, keepdims: bool, mask: Any, counted: bool = True
 ) -> Any:
-    """The sum in `dtype` of what is not NaN in an array, and if `counted` the number of those.
+    """Return the sum in `dtype` of elements that are not NaN and, if `counted`, their number.
 
-    None where it has no NaN, for a mask, and where `dtype` is not one that floats are summed in.
+    None for dtypes without NaN, for a mask, and if `dtype` is not a dtype in which floats are
+    summed.
     """
     is_wide = dtypes.is_float(dtype) and widen_dtype(dtype) == dtype
     if not axes or mask is not None or not dtypes.is_float(x.dtype) or not is_wide:
@@ -270,7 +271,7 @@ def sum_numbers(
 
 
 def make_nan_sum(name: str, reduce: Callable, fill: int, doc: str) -> Callable:
-    """A sum or a product, by `reduce`, of what is not NaN."""
+    """Make a sum or a product, by `reduce`, of elements that are not NaN."""
 
     def fun(
         a: ArrayLike,
@@ -948,7 +949,7 @@ nanargmin = make_position(
 
 
 def choose_mean_dtypes(op: str, x: Any, dtype: Any) -> tuple[np.dtype, np.dtype]:
-    """The dtype to compute a mean in, and that of the result."""
+    """Return the dtype in which a mean is computed, and the dtype of the result."""
     if dtype is None:
         result = dtypes.canonicalize(dtypes.inexact_dtype(x.dtype, op))
     else:
@@ -1050,7 +1051,7 @@ def compute_variance(
     center: Any,
     skips: bool = False,
 ) -> Any:
-    """The variance, or standard deviation for std and nanstd; of what is not NaN if it `skips`."""
+    """Return the variance, or for std and nanstd its root; without NaN if it `skips`."""
     axes = axes_of(op, axis, x.ndim)
     computed, result = choose_mean_dtypes(op, x, dtype)
     if center is None and dtypes.is_integer(x.dtype):
@@ -1384,7 +1385,7 @@ nanstd = make_nan_variance(
 
 
 def broadcast_weights(op: str, x: Any, weights: Any, axes: tuple[int, ...], axis: Axis) -> Any:
-    """Weights in the shape of x, given in that shape or in that of the axes that are reduced."""
+    """Return weights in the shape of x, given that shape or the shape of the reduced axes."""
     if weights.shape == x.shape:
         return weights
     if axis is None or weights.shape != tuple([x.shape[i] for i in axes]):

@@ -48,7 +48,7 @@ class Part(refs.Whole):
 
 
 class Places(Part):
-    """An index of NumPy's: its key (index_plans.py), of which the arrays are operands."""
+    """An index of NumPy's: its key (index_plans.py). Its arrays are operands."""
 
     __slots__ = ("key",)
 
@@ -139,7 +139,7 @@ def flatten_pair(pair: tuple[list, Any]) -> list:
 
 
 def entry_text(entry: Any, names: Iterator[str]) -> str:
-    """An entry of a key as it is written between brackets."""
+    """Return the text of an entry of a key, as in brackets."""
     if entry is None or type(entry) is int:
         return str(entry)
     if entry is Ellipsis:
@@ -224,7 +224,7 @@ def join_index(
 
 
 def flatten_view(view: RefView) -> tuple:
-    """Return the reference and the arrays of the index, and what is static of a part."""
+    """Return the reference with the arrays of the index, and the static data of a part."""
     return (view.ref, *view.arrays), (view.index, view.ref.aval.shape)
 
 
@@ -259,7 +259,7 @@ def require_ref(op: str, ref: Any) -> AbstractRef:
 
 
 def split_places(inner: ShapedArray, index: Any) -> tuple[refs.Whole, Sequence[Any]]:
-    """An index as a parameter, and the arrays in it; what is known to be out of bounds raises."""
+    """Return an index as a parameter, and its arrays; raise if it is known to be out of bounds."""
     if index is Ellipsis or (type(index) is tuple and not index):
         return refs.WHOLE, ()
     key = static_key(index)

@@ -1,7 +1,8 @@
 """Linear systems, inverses, determinants and least squares, each with its derivative.
 
-What numpy/linalg.py and scipy/linalg/ share: operands are arrays here, of float or complex dtype.
-Derivatives are those of the equations that results solve; none goes through a factorization.
+numpy/linalg.py and scipy/linalg/ share these functions. Operands are arrays here, of float or
+complex dtype. Derivatives are those of the equations that results solve; none is the derivative of
+a factorization.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def broadcast_batches(op: str, *xs: Any) -> list:
 
 
 def solve_operands(op: str, a: Any, b: Any) -> Any:
-    """x for which a x = b, for a (..., n, n) and b (n,) or (..., n, k), as users give them."""
+    """Solve a x = b for a user's operands: a (..., n, n) and b (n,) or (..., n, k)."""
     a, b, vector = check_right_side(op, a, b)
     x = (
         apply_over_columns(a, b, solve_matrices)
@@ -96,7 +97,7 @@ def apply_over_columns(a: Any, b: Any, apply: Any) -> Any:
 
 
 def solve_matrices(a: Any, b: Any) -> Any:
-    """x for which a x = b, for a (..., n, n) and b (..., n, k)."""
+    """Solve a x = b, for a (..., n, n) and b (..., n, k)."""
     if is_small(typeof(a)):
         return solve_small(a, b)
     factors, _, permutation = lu(lax.stop_gradient(a))
@@ -104,7 +105,7 @@ def solve_matrices(a: Any, b: Any) -> Any:
 
 
 def solve_factored(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
-    """x for which a x = b, where the LU factors of a are known; they get no derivative."""
+    """Solve a x = b, given the LU factors of a; the factors get no derivative."""
     return lax.custom_linear_solve(
         functools.partial(matrices.product, a),
         b,
@@ -114,7 +115,7 @@ def solve_factored(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
 
 
 def solve_transposed(factors: Any, permutation: Any, b: Any, conjugate: bool = False) -> Any:
-    """x for which A^T x = b, or A^H x = b, from the LU factors of A."""
+    """Solve A^T x = b, or A^H x = b, given the LU factors of A."""
     kind = {"left_side": True, "transpose_a": True, "conjugate_a": conjugate}
     y = triangular_solve(factors, b, **kind)
     y = triangular_solve(factors, y, lower=True, unit_diagonal=True, **kind)
@@ -247,10 +248,10 @@ def find_kept_values(s: Any, cutoff: Any) -> Any:
 
 @functools.partial(custom_jvp, nondiff_argnums=(3,))
 def solve_least_squares(a: Any, b: Any, cutoff: Any, hermitian: bool) -> tuple[Any, Any]:
-    """The shortest x that makes a x - b as short as can be, and the singular values of a.
+    """Return the shortest x that minimizes the norm of a x - b, and the singular values of a.
 
-    a (..., m, n); b (..., m, k), or None for the identity, for which x is the pseudoinverse.
-    Singular values up to `cutoff` times the largest are taken for 0.
+    a (..., m, n); b (..., m, k), or None for the identity: then x is the pseudoinverse. Singular
+    values up to `cutoff` times the largest count as 0.
     """
     u, s, vh = decompose(a, hermitian)
     inverted = invert_where(s, find_kept_values(s, cutoff))
@@ -280,9 +281,9 @@ def differentiate_least_squares(hermitian: bool, primals: tuple, tangents: tuple
 
 @custom_jvp
 def join_pseudoinverse(a: Any, u: Any, inverted: Any, vh: Any) -> Any:
-    """The pseudoinverse of a from its factors, differentiated in a alone.
+    """Return the pseudoinverse of a from its factors, differentiated only in a.
 
-    The factors have no derivatives where singular values are equal, but the pseudoinverse has.
+    The factors have no derivatives if singular values are equal, but the pseudoinverse has one.
     """
     return multiply_pseudoinverse(u, inverted, vh, None)
 

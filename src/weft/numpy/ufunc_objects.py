@@ -30,7 +30,7 @@ from weft.primitives.reduction import reduce as reduce_by
 from weft.run.operation import operation
 from weft.util import fun_name
 
-# By name: functions that do at once what is otherwise done element by element.
+# Functions, by name, that replace loops over elements.
 REDUCE = {
     "add": reductions.sum, "multiply": reductions.prod, "maximum": reductions.max,
     "minimum": reductions.min, "logical_and": reductions.all, "logical_or": reductions.any,
@@ -50,7 +50,7 @@ ASSOCIATIVE = ("bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor")
 
 
 class UfuncType(type):
-    """The type of `ufunc`, to which functions with its methods belong too."""
+    """The type of `ufunc`; functions with the methods of a ufunc are its instances too."""
 
     def __instancecheck__(cls, x: Any) -> bool:
         found = type.__instancecheck__(cls, x) or callable(getattr(x, "reduceat", None))

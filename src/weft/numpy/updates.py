@@ -1,9 +1,9 @@
-"""Writing by index: `x.at[index].set(v)`, `.add(v)` and others, which give a changed copy.
+"""Writing by index: `x.at[index].set(v)`, `.add(v)` and others, which return a changed copy.
 
-What an index means is in index_plans.py. A place that is known when the program is written becomes
-a slice and an update of it; scatter is for what is looked up. That is faster on CPU, differentiates
-in both arguments, and avoids a fault there: XLA aborts where a scatter of a whole slice with
-`multiply` or `min` is fused with a reversal.
+index_plans.py has the meaning of an index. Static positions become slices and updates of slices;
+only lookups become scatters. Slices are faster on CPU, have derivatives in both arguments, and
+avoid a fault of XLA: it aborts if a scatter of a whole slice with `multiply` or `min` is fused with
+a reversal.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def write_slice(
 
 
 def shape_as_window(values: Any, part: index_plans.Slices) -> Any:
-    """Values in the shape of x[...] in that of the slice of x they go to; scalars unchanged."""
+    """Return values of x[...]'s shape in the shape of the slice they go to; scalars unchanged."""
     if not typeof(values).ndim:
         return values
     kept = [n for i, n in enumerate(part.sizes) if i not in part.squeezed]
@@ -235,7 +235,7 @@ def write_windows(
 
 
 def are_rows(x: ShapedArray, windows: index_plans.Windows) -> bool:
-    """Return True if windows are so many rows of a large array that a choice over it is faster."""
+    """Return True if windows cover so many rows of a large array that a select is faster."""
     k, size, places = len(windows.columns), x.size, [c.axis for c in windows.columns]
     whole = places == [*range(k)] == [*windows.collapsed] and windows.sizes[k:] == x.shape[k:]
     large = whole and x.sharded is None and type(size) is int and size >= 1 << 14
@@ -420,12 +420,13 @@ class Write(Protocol):
 class Places:
     """The result of `x.at[index]`: elements of x. Each method returns an array; x stays unchanged.
 
-    Every method takes these keywords. `mode` says what becomes of places out of bounds: "drop" or
-    "fill" ignores writes and reads `fill_value`, "clip" moves them inside, "promise_in_bounds" says
-    there are none; by default a number that is out raises, and computed indices that are out are
-    ignored by writes and clamped by reads. `out_sharding` says how the result is split over
-    explicit axes of a mesh. `indices_are_sorted` and `unique_indices` promise what they say.
-    `wrap_negative_indices=False` takes negative places to be out of bounds.
+    Every method takes these keywords. `mode` is the treatment of indices out of bounds. "drop" or
+    "fill" ignores writes and reads `fill_value`; "clip" moves them inside; "promise_in_bounds" is
+    the caller's promise that all are in bounds. By default a Python number out of bounds raises;
+    computed indices out of bounds are ignored by writes and clamped by reads. `out_sharding` is the
+    sharding of the result over explicit axes of a mesh. `indices_are_sorted` and `unique_indices`
+    are promises of the caller. With `wrap_negative_indices=False` negative indices are out of
+    bounds.
 
     >>> x = jnp.array([1.0, 2.0, 3.0])
     >>> x.at[0].set(9.0)
@@ -462,7 +463,7 @@ class Places:
         out_sharding: ShardingLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The elements: x[index], with a say in what is read out of bounds."""
+        """Return the elements x[index], with options for indices out of bounds."""
         flags = indices_are_sorted, unique_indices, wrap_negative_indices
         if mode is fill_value is out_sharding is None and flags == (False, False, True):
             return indexing.getitem(self.array, self.index)
@@ -642,7 +643,7 @@ def put_along_axis(
 
 @operation(static=("axis", "how"))
 def put_planned(arr: Any, indices: Any, values: Any, axis: int, how: indexing.Access) -> Any:
-    """`put_along_axis` for checked arguments, indices having the shape of what is written."""
+    """Compute `put_along_axis` for checked arguments; indices have the shape of the values."""
     found = indexing.plan_along("put_along_axis", arr.aval, indices.aval, axis)
     i = layout.reshape(indexing.wrap_positions(indices, arr.shape[axis], True), found.indices_shape)
     v = convert_values(arr, broadcast_values("set", values, indices.shape), indices.shape)

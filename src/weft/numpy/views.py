@@ -57,7 +57,7 @@ def astype(
 
 @operation(arrays=1, name="astype")
 def cast(x: ArrayLike, dtype: DTypeLike, copy: bool = False) -> Array:
-    """Return x in another dtype, where it lies."""
+    """Return x in another dtype, on its device."""
     x = as_array(x, "astype")
     found = creation.choose_dtype(dtype, dtypes.default_float, "astype")
     if x.dtype == found and not x.aval.weak_type:

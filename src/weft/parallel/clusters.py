@@ -1,6 +1,6 @@
-"""The place of this process among others, as Slurm, MPI, Kubernetes or a TPU pod sets it.
+"""The rank of this process in a group, as Slurm, MPI, Kubernetes or a TPU pod sets it.
 
-Each detector reads the environment alone. What is done with the answer is distributed.py's.
+Each detector only reads the environment. distributed.py uses the answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Environment = Mapping[str, str]
 
 
 class Place(NamedTuple):
-    """This process among others, as far as it is known."""
+    """The known facts about this process and its group."""
 
     address: str | None = None  # of the coordinator, host:port
     size: int | None = None

@@ -1,6 +1,6 @@
-"""`sharding_constraint`: the sharding that a value inside a program is to have.
+"""`sharding_constraint`: prescribes the sharding of a value inside a program.
 
-Pytrees and specs without a mesh are api/shard_map.py's.
+api/shard_map.py handles pytrees and specs without a mesh.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ sharding_constraint_p = ShardingConstraint()
 
 
 class DevicePut(ShardingConstraint):
-    """out = x, with the sharding `sharding`, which may be of one device: another than that of x.
+    """out = x, moved to `sharding`, which may be a single device other than x's.
 
-    `src` is the sharding of x, to which cotangents go back; None if it is not known. It is for
-    operations that are computed one by one: a program runs where its operands are.
+    `src` is the sharding of x, which cotangents get; None if it is not known. It is only for
+    operations that run eagerly, since a compiled program runs where its operands are.
     """
 
     name = "device_put"

@@ -1,15 +1,15 @@
-"""The coordinator of several processes: run as a script, by process 0, in a process of its own.
+"""The coordinator of several processes. Process 0 runs it as a script, in a separate process.
 
-So the death of any of them, the first too, is seen by those that live: a connection that breaks
-would end them at once, without a word of which. It first waits until all processes have called, as
-jaxlib, where one does not come, ends the others. It imports jaxlib alone.
+So when a process dies, even process 0, the others survive and can report it; a broken connection to
+jaxlib's service would end them at once without a message. The coordinator first waits until all
+processes have called, since jaxlib ends the others if one does not come. It imports jaxlib only.
 
-A call has three lines, each of ASCII. The coordinator greets with a number that it has not used
-before; the process says its rank, how many processes there are, and a number of its own; the
-coordinator says what is wrong, if anything. The last two end with a digest (HMAC with SHA-256) of
-both numbers and the line, with the secret that all processes share: so nothing that a stranger
-sends is taken for a call, and no stranger for the coordinator. Without a secret, its place is
-empty, and only chance callers are kept out.
+A call has three lines of ASCII. The coordinator greets with a number that it has not used before.
+The process sends its rank, the number of processes, and a number of its own. The coordinator
+answers with an error message, or an empty one. The last two lines end with a digest (HMAC with
+SHA-256) of both numbers and the line, with the secret that all processes share: so a stranger can
+be neither caller nor coordinator. Without a secret the key is empty, and only accidental callers
+are kept out.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from jaxlib import _jax
 
 
 def listen(bind: str, port: str) -> tuple[socket.socket, str]:
-    """A socket that all processes are to call, and its address; `bind` empty: all addresses."""
+    """Return a socket that all processes call, and its address; `bind` empty: all addresses."""
     error: Exception | None = None
     for address in [bind] if bind else [f"[::]:{port}", f"0.0.0.0:{port}"]:  # no IPv6, perhaps
         host, _, number = address.rpartition(":")
@@ -57,9 +57,10 @@ def sign_line(secret: bytes, *parts: object) -> str:
 
 
 def exchange_lines(call: socket.socket, rank: int, size: int, secret: bytes, seconds: float) -> str:
-    """Call the coordinator over a connection, and return what is wrong; ValueError for others.
+    """Call the coordinator over a connection, and return its error message; "" if all is well.
 
-    The greeting comes at once, the answer when all have called, within some seconds.
+    The greeting comes at once, the answer when all have called, within `seconds`. Raises ValueError
+    if the other side is no coordinator.
     """
     lines = call.makefile("r", encoding="ascii", errors="replace", newline="\n")
     greeting = GREETING.fullmatch(lines.readline(64))
@@ -88,8 +89,8 @@ class Call:
             self.socket.sendall(f"weft 1 {self.mine}\n".encode())
 
     def read(self) -> tuple[int, int]:
-        """Return the rank, and how many processes there are; ValueError for what is not a call."""
-        # what is sent at once comes at once
+        """Return the rank and the number of processes; ValueError if the message is not a call."""
+        # A call is sent at once, so one recv gets it.
         found = CALL.fullmatch(self.socket.recv(256).decode("ascii"))
         if found is None:
             raise ValueError("no call")
@@ -101,22 +102,22 @@ class Call:
         return rank, size
 
     def answer(self, wrong: str) -> None:
-        """Say what is wrong, or nothing."""
+        """Send an error message, or an empty one."""
         said = sign_line(self.secret, "answer", self.mine, self.theirs, wrong)
-        with contextlib.suppress(OSError):  # it is gone, as will be told
+        with contextlib.suppress(OSError):  # the caller is gone, which is reported elsewhere
             self.socket.sendall(f"{said} {wrong}\n".encode())
 
 
 def await_calls(server: socket.socket, size: int, seconds: float, secret: bytes = b"") -> str:
-    """Wait for the calls of all processes, and answer them: with nothing, or with what is wrong.
+    """Wait for the calls of all processes, and answer with an error message or an empty one.
 
-    Who else calls, or says nothing, is left waiting: it may be a scan of ports. Another process may
-    show what is wrong before process 0 calls, which is told, too, as it reports for all.
+    Strangers, such as port scans, and silent callers do not end the wait. If another process
+    reports an error before process 0 calls, process 0 gets the error too, since it reports for all.
     """
     end = time.monotonic() + seconds
     over = False
     calls: dict[int, Call] = {}
-    others: list[Call] = []  # who has not said yet who it is, the first that called first
+    others: list[Call] = []  # callers that have not sent their call yet, the earliest first
     wrong, refused = "", 0
     selector = selectors.DefaultSelector()
     selector.register(server, selectors.EVENT_READ)
@@ -170,7 +171,7 @@ def await_calls(server: socket.socket, size: int, seconds: float, secret: bytes 
 def hang_up(call: Call, selector: selectors.BaseSelector) -> None:
     """End the call of a stranger, at once if it has no answer, so that the port is free."""
     selector.unregister(call.socket)
-    if not call.theirs:  # others are to read the answer
+    if not call.theirs:  # otherwise the caller must be able to read the answer
         call.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     call.socket.close()
 

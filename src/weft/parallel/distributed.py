@@ -66,26 +66,31 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Join this process with others: `weft.devices()` are then those of all of them.
+    """Join this process with others: `weft.devices()` then returns the devices of all processes.
 
-    To be called by each process, before devices are used. What is not given is taken from
-    WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES, WEFT_PROCESS_ID and WEFT_LOCAL_DEVICE_IDS (or JAX_
-    and the same), or from what started the processes: Slurm, Open MPI, MPICH, a TPU pod.
-    WEFT_COORDINATOR_SECRET, or a file of mode 600 that WEFT_COORDINATOR_SECRET_FILE names, holds a
-    secret that all processes must have to join.
-
-    Args:
-      coordinator_address: that of process 0, as `host:port`; `coordinator_bind_address` is where it
-        listens, by default all its addresses, and the loopback if the host is "localhost".
-      num_processes, process_id: how many there are, and the number of this one.
-      local_device_ids: the accelerators that it uses, by default all.
-      cluster_detection_method: the name of what started the processes, or "deactivate".
-      initialization_timeout, shutdown_timeout_seconds: how long all may take to join, and to leave.
-      slice_index, partition_index: the part of the machine that its GPUs are in.
+    Call it in each process, before devices are used. Arguments that are None are read from the
+    environment: WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES, WEFT_PROCESS_ID and
+    WEFT_LOCAL_DEVICE_IDS (or the same names with JAX_), or the variables of the launcher: Slurm,
+    Open MPI, MPICH, a TPU pod. WEFT_COORDINATOR_SECRET, or a file of mode 600 that
+    WEFT_COORDINATOR_SECRET_FILE names, holds a secret that all processes must have to join.
 
     A process that dies, or is silent for `heartbeat_timeout_seconds`, is reported by the others
-    with its number: `ProcessFailureError` is raised in the main thread, or where that is stuck in a
-    computation with the lost process, the process ends with status 1.
+    with its number: `ProcessFailureError` is raised in the main thread. If the main thread is stuck
+    in a computation with the lost process, the process ends with status 1.
+
+    Args:
+      coordinator_address: the address of process 0, as `host:port`.
+      num_processes: the number of processes.
+      process_id: the number of this process, from 0 on.
+      local_device_ids: the numbers of the accelerators that this process uses. By default all.
+      cluster_detection_method: the name of the launcher, or "deactivate".
+      initialization_timeout: the seconds in which all processes must join.
+      heartbeat_timeout_seconds: the seconds after which a silent process counts as lost.
+      shutdown_timeout_seconds: the seconds in which all processes must leave.
+      coordinator_bind_address: the address where process 0 listens. By default all its addresses,
+        or the loopback address if the host is "localhost".
+      slice_index: the part of the machine that the GPUs of this process are in.
+      partition_index: another name of `slice_index`.
 
     >>> initialize("localhost:1234", num_processes=1, process_id=0)
     >>> is_initialized()
@@ -346,7 +351,7 @@ class Watch(threading.Thread):
         self.client.key_value_set(f"{ALIVE}{self.rank}", str(self.count), True)
 
     def leave(self, timeout: float) -> None:
-        """Wait until all processes are to leave, or one is lost; the watch ends."""
+        """Wait until all processes are ready to leave, or one is lost; end the watch."""
         self.leaving = True
         if self.rank in self.gone:  # the others have been told
             self.over.set()
@@ -438,13 +443,13 @@ class Watch(threading.Thread):
 
 
 def read_ranks(found: Sequence[tuple[str, str]]) -> dict[int, str]:
-    """Return what is written under ranks; other keys are not ours."""
+    """Return the texts under keys that end in a rank; other keys belong to others."""
     ranks = [(key.rpartition("/")[2], text) for key, text in found]
     return {int(rank): text for rank, text in ranks if re.fullmatch("[0-9]{1,9}", rank)}
 
 
 def raise_in_main_thread(error: Exception, raised: threading.Event) -> None:
-    """Raise an error in the main thread at its next step, and set `raised` when it comes to it."""
+    """Raise an error in the main thread at its next step; set `raised` when it is raised."""
 
     class RaisedError(type(error)):  # type: ignore[misc]
         """The error: Python makes it where it is raised."""

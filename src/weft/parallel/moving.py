@@ -43,12 +43,12 @@ def move_parts(x: Any, sharding: Any) -> Any:
 
 
 def join_parts(held: dict, cut: dict, want: Bounds, device: Any, axis: int = 0) -> Any:
-    """The region `want` of an array on a device; `cut` keeps the pieces that were cut before.
+    """Return the region `want` of an array on a device; `cut` caches slices.
 
-    Regions that are held form a grid, so what is wanted is joined axis by axis from `axis` on.
+    The regions in `held` form a grid, so `want` is joined axis by axis, from `axis` on.
     """
     if axis == len(want):
-        (region,) = held  # one is left
+        (region,) = held  # one region is left
         shard = next((s for s in held[region] if s.device == device), held[region][0])
         piece = shard.data
         if region != want:

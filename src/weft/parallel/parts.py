@@ -38,9 +38,9 @@ LOOKS |= {"tolist()", "numpy"}
 
 
 class PartsLook:
-    """Finds values of a function that shard_map runs, on `args`, as far as it has come.
+    """Finds values of a function that shard_map runs on `args`, as far as it has run.
 
-    `programs` remembers what was run for it, as `share_program` says.
+    `programs` caches the programs that were run for this; see `share_program`.
     """
 
     def __init__(self, args: Sequence[Any], specs: Sequence, params: dict, programs: Any):
@@ -158,13 +158,13 @@ def value_of(x: Any) -> Any:
 
 
 def share_program(programs: Any, jaxpr: Jaxpr) -> Jaxpr:
-    """The first program equal to this one that was given, which knows what was compiled of it."""
+    """Return the first program that is equal to this one and may be compiled already."""
     known = programs.get("shared")
     return find_first(jaxpr, programs.add("shared", {}) if known is None else known)
 
 
 def stage_looking(fun: Callable, avals: Sequence, name: str, names: Any, look: Any) -> tuple:
-    """The closed program of a flat function, of whose values Python may ask, and its consts."""
+    """Return the closed program of a flat function and its consts. Python may read its values."""
     trace = StageTrace(current.trace, name)
     trace.arg_names, trace.look = names, look
     try:

@@ -1,8 +1,8 @@
 """`xla_pmap`: one program on several devices, each with an element of the operands.
 
-It is a mapped axis that is spread over devices, not pushed into operations: each rule transforms
-the program and binds it again. A pmap within a pmap takes as many devices for each of the outer
-one's. Pytrees, the axes of arguments and the choice of devices are api/pmap.py's.
+It is a mapped axis that is divided over devices and not batched into operations: each rule
+transforms the program and binds it again. A pmap within a pmap takes its number of devices for each
+device of the outer one. api/pmap.py has pytrees, the axes of arguments and the choice of devices.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ from weft.util import memoize
 class Pmap(Call):
     """Run `call_jaxpr` on `axis_size` devices at once, along the axis named `axis_name`.
 
-    Of an operand for which `mapped_invars` is true, each device has one element along the first
-    axis; of another, all of it. Results have one more axis in front. `devices` is None for the
-    first ones of the platform, and `global_axis_size` where one process runs all of them.
+    If `mapped_invars` is true for an operand, each device has one element along its first axis;
+    otherwise each device has the entire operand. Results have one more axis in front. `devices` is
+    None for the first devices of the platform, and `global_axis_size` if one process runs all
+    devices.
     """
 
     name = "xla_pmap"
@@ -102,7 +103,7 @@ class Pmap(Call):
         ]
 
     def batch(self, axis, args, dims, **params):
-        # the axis of devices stays in front of what it maps
+        # The device axis stays in front of the mapped axis.
         mapped = params["mapped_invars"]
         args = [
             move_to_front(x, 1) if m and d == 0 else x

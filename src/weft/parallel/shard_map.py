@@ -1,8 +1,8 @@
-"""`shard_map`: a program that each device of a mesh runs for itself, on its part of the operands.
+"""`shard_map`: a program that each device of a mesh runs on its part of the operands.
 
-Every rule transforms the program it holds, with the axes of the mesh in scope. How the parts of
-values lie is said by specs (mesh.py); what devices say to each other, by collectives
-(primitives/collective.py). Pytrees and checks are api/shard_map.py's.
+Every rule transforms the program it holds, with the axes of the mesh in scope. Specs (mesh.py) give
+the sharding of values, and devices communicate by collectives (primitives/collective.py).
+api/shard_map.py has pytrees and checks.
 """
 
 from __future__ import annotations
@@ -172,9 +172,9 @@ def outer_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple
 
 
 def join_kinds(inner: Sharded | None, spec: PartitionSpec, manual: tuple) -> dict:
-    """Return the unreduced and reduced axes: those that are `manual` by a spec, else by a type.
+    """Return the unreduced and reduced axes: from a spec if they are `manual`, else from a type.
 
-    The type is that of the part that one device has.
+    The type is that of one device's part.
     """
     kinds = ("unreduced", "reduced")
     of_type = {k: getattr(inner, k, NO_NAMES) - {*manual} for k in kinds}
@@ -285,9 +285,9 @@ def write_manual(
     axes: tuple | None = None,
     **params: Any,
 ) -> list:
-    """Write a program for one device, and how the parts of its operands and results lie.
+    """Write a program for one device, and the shardings of its operands and results.
 
-    `axes`: the names that collectives know the first axes of the mesh by, where they are others.
+    `axes`: other names by which collectives know the first axes of the mesh.
     """
     symbol, free = find_free_axes(hlo, mesh, manual_axes)
     in_avals = [a.update(varying=None) for a in jaxpr.in_avals]
@@ -334,7 +334,7 @@ def write_manual(
 @contextlib.contextmanager
 def for_part(hlo: Any, mesh: Mesh, axes: tuple | None, automatic: tuple) -> Iterator[None]:
     """Write for one device's part; `automatic` is the mesh, and its automatic axes."""
-    # collectives are written for the mesh, so what was written outside is not to be repeated
+    # Collectives are written for the mesh, so cached text from outside must not be reused.
     before = hlo.part, hlo.written, hlo.memo
     known_by = (*(axes or ()), *mesh.axis_names[len(axes or ()) :])
     known = tuple(zip(known_by, mesh.axis_sizes, strict=True))
@@ -355,7 +355,7 @@ def fill_spec(inner: ShapedArray, spec: PartitionSpec, manual: tuple) -> Partiti
 
 
 def find_free_axes(hlo: Any, mesh: Mesh, manual_axes: tuple) -> tuple[str, tuple]:
-    """The symbol of a mesh, and its axes that what is written here is not for one device of."""
+    """Return the symbol of a mesh, and its axes that the text is not for a single device of."""
     symbol = hlo.named(mesh)
     part = hlo.part
     free = mesh.axis_names if part is None else part.automatic

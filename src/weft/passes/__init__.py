@@ -1,10 +1,10 @@
-"""Passes from jaxpr to jaxpr, and which of them a program goes through before it is lowered.
+"""Passes from jaxpr to jaxpr, and the list of passes that run before a program is lowered.
 
-A pass takes a closed jaxpr and returns one that computes the same. It changes nothing in place, and
-its result is kept with the jaxpr that it was given.
+A pass takes a closed jaxpr and returns an equivalent one. It changes nothing in place. Its result
+is cached on the jaxpr that it takes.
 
-Here are the files of passes that need core alone. Those that know primitives, and the list of all,
-are in optimize/: the names are imported when they are first used.
+This folder has the passes that need only core. The passes that know primitives, and the list of all
+passes, are in optimize/: those names are imported when they are first used.
 """
 
 from weft.util import import_lazily

@@ -19,13 +19,13 @@ from weft.core.facts import LIGHT, Cost, Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, held_jaxprs, variables_in
 from weft.passes.stages import Stages, count_alive, divide, find_row_body
 
-# What an element costs, in multiplications within a matrix product: those of one core are 50 to 100
-# in a nanosecond, in which it moves ten bytes, or computes one exponential.
+# Costs of an element, in multiplications of a matrix product. A core does 50 to 100 of them in a
+# nanosecond; in the same time it moves ten bytes or computes one exponential.
 BYTE = 4.0
 FUNCTION = 40.0
-TURNS = 10  # of a loop of unknown length
+TURNS = 10  # iterations of a loop of unknown length
 
-# The solver stops this near to the least cost, and after these seconds with the best it has.
+# The solver stops at this relative gap to the optimum, or after these seconds with its best result.
 GAP = 0.005
 SECONDS = 10.0
 # Of about this many stages, the first that costs at most this part of the forward pass more than
@@ -48,8 +48,8 @@ class Budget:
 class Step(NamedTuple):
     """A group of equations: the variables it `reads` and `makes`, and the cost of all iterations.
 
-    What enters the body of a scan is a step without an equation; what leaves it, with that there.
-    Of another stage, only what is kept can be read.
+    The inputs of a scan's body are a step without an equation; its outputs are a step with the
+    scan. A step can read values of another stage only if they are kept.
     """
 
     reads: list[Var]
@@ -71,8 +71,8 @@ class Choice(NamedTuple):
     costs: list[float]
     limit: int
     whole: int  # bytes kept without a budget
-    cost: float  # of what is computed again
-    forward: float  # the cost of all
+    cost: float  # of the recomputation
+    forward: float  # the cost of the entire forward pass
     stages: Stages
 
 
@@ -107,7 +107,7 @@ def estimate_cost(eqn: Eqn) -> float:
 
 
 def may_repeat(eqn: Eqn) -> bool:
-    """Return True if an equation may be computed a second time, as may what it holds."""
+    """Return True if an equation, and the programs it holds, may be computed a second time."""
     effects = [eqn.primitive.effect] if eqn.primitive.effect is not None else []
     effects += [e for held in held_jaxprs(eqn) for e in held.effects]
     return all(getattr(e, "repeatable", True) for e in effects)
@@ -193,12 +193,12 @@ class Problem:
         return fits and math.isfinite(self.allowed_cost(kept))
 
     def allowed_cost(self, kept: set[Var]) -> float:
-        """The cost of what is computed again; infinite if some of it must not be."""
+        """Return the cost of recomputation; infinite if it would include an unrepeatable step."""
         steps = self.find_repeated(kept)
         return sum(s.cost for s in steps) if all(s.repeatable for s in steps) else math.inf
 
     def solve(self, limit: int) -> set[Var]:
-        """The values within the limit for which the least is computed again."""
+        """Return the values to keep within the limit so that recomputation is cheapest."""
         if limit >= self.asked:
             return {v for v, _ in self.wanted}
         repeatable = [s.repeatable for s in self.steps]
@@ -255,7 +255,7 @@ class Problem:
         return self.drop_excess(kept, limit)
 
     def drop_excess(self, kept: set[Var], limit: int | None) -> set[Var]:
-        """Without what is not needed, or is above the limit by the solver's tolerance."""
+        """Drop values that are not needed, or that exceed the limit by the solver's tolerance."""
         for v in sorted(kept, key=lambda v: -self.sizes[v]):
             if limit is not None and self.allowed_cost(kept - {v}) <= self.allowed_cost(kept):
                 kept = kept - {v}
@@ -302,9 +302,10 @@ def choose_values(jaxpr: Jaxpr, n_outs: int, budget: Budget, late: Jaxpr | None 
 def choose_in_stages(
     single: Problem, cost: float, jaxpr: Jaxpr, n_outs: int, limit: int, late: Jaxpr
 ) -> tuple[Problem, set[Var], Stages] | None:
-    """Choose the values to keep for as many stages as cost hardly more than one.
+    """Choose the values to keep for the largest number of stages at hardly more cost than one.
 
-    If all cost more, for those that cost the least: one stage would hold all values at once.
+    If every number of stages costs more, take the cheapest: a single stage would hold all values at
+    once.
     """
     asked = {v for v, _ in single.wanted}
     made = [sum(single.sizes.get(v, 0) for v in e.outvars if v in asked) for e in jaxpr.eqns]

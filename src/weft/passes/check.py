@@ -49,7 +49,7 @@ def _check_program(jaxpr: Jaxpr) -> None:
 
 
 def equation_place(jaxpr: Jaxpr, index: int) -> str:
-    """An equation as it is printed, and its source line."""
+    """Return the printed equation and its source line."""
     eqn = jaxpr.eqns[index]
     try:
         text = equation_text(jaxpr, index)
@@ -102,7 +102,7 @@ def _type_list(avals: Sequence[ShapedArray]) -> str:
 
 
 def _same_type(x: ShapedArray, y: ShapedArray) -> bool:
-    """Types agree up to weakness, which matters to promotion alone, and that is done by then."""
+    """Return True if types agree up to weak types, which matter only to promotion, done earlier."""
     return x is y or (type(x) is type(y) and x.shape == y.shape and x.dtype == y.dtype)
 
 

@@ -11,7 +11,7 @@ from weft.core.pretty import equation_text
 
 
 def has_effects(eqn: Eqn) -> bool:
-    """Return True if an equation does more than compute its results, itself or in what it holds."""
+    """Return True if an equation, or a program that it holds, has effects besides its results."""
     if eqn.primitive.effect is not None:
         return True
     return not eqn.primitive.memoize_type and any(p.effects for p in held_jaxprs(eqn))
@@ -81,9 +81,9 @@ def used_inputs(jaxpr: Jaxpr) -> tuple[bool, ...]:
 
 @memo_jaxpr
 def quiet_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` as it is computed for a second time: without what was done the first time.
+    """Return `jaxpr` for a second run: without the effects of the first run.
 
-    Raises where a result is needed of what may happen only once.
+    Raises if a result is needed of an operation that may run only once.
     """
     live = {*variables_in(jaxpr.outvars)}
     eqns: list[Eqn] = []
@@ -114,7 +114,7 @@ def quiet_param(x: Any) -> Any:
 
 
 def with_equations(jaxpr: Jaxpr, invars: list, outvars: list, eqns: list) -> Jaxpr:
-    """`jaxpr` itself if nothing is new, so that what is remembered on it stays of use."""
+    """Return a program with these equations; `jaxpr` itself, with its caches, if nothing is new."""
     same = len(eqns) == len(jaxpr.eqns) and all(map(operator.is_, eqns, jaxpr.eqns))
     if same and len(invars) == len(jaxpr.invars) and len(outvars) == len(jaxpr.outvars):
         return jaxpr

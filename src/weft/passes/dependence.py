@@ -9,11 +9,11 @@ from weft.passes.dce import has_effects
 
 @memo_jaxpr
 def find_dependences(jaxpr: Jaxpr, through: bool = True) -> list[int]:
-    """For each result of a closed jaxpr, the inputs it depends on, as the bits of a number.
+    """Return for each result of a closed jaxpr the inputs it depends on, as a bit mask.
 
     The results of a primitive that holds programs, or that uses a named axis, count as depending on
-    all its operands, or on none of them unless `through`; so what is found holds at most, or at
-    least, what there is. What has effects may depend on anything.
+    all its operands if `through`, and otherwise on none. So the dependences are an upper bound with
+    `through`, and otherwise a lower bound. An operation with effects may depend on anything.
     """
     bits: dict[Var, int] = {v: 1 << i for i, v in enumerate(jaxpr.invars)}
     for eqn in jaxpr.eqns:

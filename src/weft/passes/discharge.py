@@ -1,8 +1,8 @@
 """Discharge: references of a program become values.
 
-One that is passed in becomes an array, and what it holds at the end a result. The operations on
-references are primitives/refs.py's; a primitive that holds programs says in its rule `discharge`
-how values go into them and out.
+A reference that is passed in becomes an array, and its final contents become a result.
+primitives/refs.py has the operations on references. The rule `discharge` of a primitive that holds
+programs passes values into and out of them.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def _compare_programs(
     a, b = a.jaxpr, b.jaxpr
     if a is b or (a, b) in known:
         return True
-    ours: dict[Var, Var] = {}  # the variables of `a` -> those of `b`
+    ours: dict[Var, Var] = {}  # variables of `a` -> variables of `b`
 
     def define(x: Var, y: Var) -> bool:
         ours[x] = y

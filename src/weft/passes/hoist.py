@@ -1,4 +1,4 @@
-"""Loop-invariant code: what is the same in each turn of a loop, computed once before it."""
+"""Loop-invariant code motion: values that all iterations share are computed before a loop."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from weft.passes.rewrite import rewrite_held
 
 @memo_jaxpr
 def hoist_invariants(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` with what is the same in each turn of its loops computed once before them.
+    """Return `jaxpr` with loop-invariant equations moved in front of their loops.
 
-    What has effects or refers to a named axis stays, and so does what makes more of less, as a
-    broadcast does: it would be kept in memory. Of loops, those are looked into whose primitive has
-    `with_consts`, as `scan` and `while` have.
+    Equations with effects or named axes stay. So do equations with results larger than their
+    operands, such as a broadcast: the result would be kept in memory. Only loops with a primitive
+    that has `with_consts`, as `scan` and `while` have, are transformed.
     """
     eqns: list[Eqn] = []
     for eqn in jaxpr.eqns:
@@ -34,7 +34,7 @@ def hoist_invariants(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def hoist_body(loop: Eqn, body: Body, eqns: list[Eqn]) -> Eqn:
-    """A loop whose body is given what it computed in each turn; that is added to `eqns`."""
+    """Return a loop whose body takes its invariants as consts; add their equations to `eqns`."""
     jaxpr: Jaxpr = body.jaxpr
     outer: dict[Var, Atom] = find_fixed_inputs(loop, body)
     moved = []
@@ -59,9 +59,9 @@ def hoist_body(loop: Eqn, body: Body, eqns: list[Eqn]) -> Eqn:
 
 
 def find_fixed_inputs(loop: Eqn, body: Body) -> dict[Var, Atom]:
-    """The inputs of a body that are the same in each turn, and what they are outside.
+    """Return the inputs of a body that are the same in each iteration, with their values outside.
 
-    They are the consts, and what of the carry the body hands on unchanged.
+    They are the consts, and the values of the carry that the body does not change.
     """
     jaxpr = body.jaxpr
     fixed = dict(zip(jaxpr.invars, [loop.invars[i] for i in body.operands], strict=False))

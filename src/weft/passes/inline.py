@@ -10,9 +10,9 @@ from weft.core.source import nested_source
 
 @memo_jaxpr
 def inline_calls(jaxpr: Jaxpr, jits: bool = False) -> Jaxpr:
-    """`jaxpr` with programs in place of the equations that hold them, where a body `inlines`.
+    """Return `jaxpr` with programs in place of the equations that hold them, if a body `inlines`.
 
-    With `jits`, those of jitted functions too.
+    With `jits`, jitted functions are inlined too.
     """
     bodies = [
         next((b.jaxpr for b in bodies_of(e) if b.inlines or (jits and b.names_flow_in)), None)

@@ -13,10 +13,10 @@ MAX_ALIKE = 256  # programs kept that differ only in parameters and literals; th
 
 @memo_jaxpr
 def merge_equal_programs(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` in which nested programs that are equal up to names of variables are one object.
+    """Return `jaxpr` with one object for all nested programs that are equal up to variable names.
 
-    A function that is jitted anew in each layer is then one function of the compiled module. Of
-    their lines of source those of the first stay; programs in named scopes are left unchanged.
+    A function that each layer jits anew is then one function of the compiled module. Of their
+    source lines, those of the first program are used. Programs in named scopes are not merged.
     """
     return merge_held(jaxpr, {})
 

@@ -1,7 +1,7 @@
-"""Computing again in stages: a program cut where little is alive, and what reads it cut likewise.
+"""Recomputation in stages: a program is divided where few bytes are alive, and so is its reader.
 
-Each stage of the backward pass computes again what it reads, just before it does, and lets go of
-it. What is kept is chosen by budget.py; the primitive that runs a stage is control/remat.py's.
+Each stage of the backward pass recomputes the values that it reads just before it runs, and then
+frees them. budget.py chooses the values to keep; control/remat.py has the primitive of a stage.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from weft.passes.inline import rename_atoms
 
 
 class Stages(NamedTuple):
-    """The stages: a program's equations, and those of a later one that reads its values.
+    """The stages of a program, and of a later program that reads its values.
 
-    `places` has the stage of each equation that is not of the first; `readers` the stages of those
-    that read a value later, where that is not the first alone. `turns` has scans whose values are
-    computed again turn by turn, each with those of its results that only scans read, likewise.
+    `places` has the stage of each equation that is not in the first stage. `readers` has the stages
+    that read a value later, unless only the first does. `turns` has the scans whose values are
+    recomputed iteration by iteration, each with its results that only such scans read.
     """
 
     places: dict[Eqn, int] = {}
@@ -66,10 +66,10 @@ def count_alive(eqns: Sequence[Eqn], mattering: Iterable[Var]) -> list[int]:
 
 
 def find_cuts(made: Sequence[int], alive: Sequence[int], most: float) -> list[int]:
-    """Choose where to cut equations so that the fewest bytes are alive there, in all.
+    """Choose where to divide equations so that the total of bytes alive there is the smallest.
 
-    `made` are the bytes that each makes, of which no stage makes more than `most`, unless by one
-    equation; `alive` are those in front of each.
+    `made` are the bytes that each equation makes. No stage makes more than `most`, except for a
+    stage of one equation. `alive` are the bytes alive in front of each equation.
     """
     best, source, until = [0], [0], [0]
     window: deque[int] = deque()
@@ -244,7 +244,7 @@ def list_reads(eqns: Iterable[Eqn]) -> dict[Var, None]:
 
 
 def name_residuals(late: Jaxpr, residuals: Sequence[Atom]) -> Jaxpr:
-    """A program without its first inputs, in which the variables of another stand for them."""
+    """Return `late` without its first inputs: variables of another program replace them."""
     names = dict(zip(late.invars, residuals))
     return late.replace(
         invars=late.invars[len(residuals) :],
@@ -256,12 +256,12 @@ def name_residuals(late: Jaxpr, residuals: Sequence[Atom]) -> Jaxpr:
 def write_stages(
     early: Jaxpr, late: Jaxpr, kept: set[Var], stages: Stages, cut: Callable, wrap: Callable
 ) -> tuple[Jaxpr, Jaxpr, int]:
-    """A closed jaxpr that also gives the values to keep, and what is left of `late`, given them.
+    """Split a program into one that also returns the values to keep, and one that uses them.
 
-    `late` reads variables of `early`: its own inputs are given last. The second program takes the
-    inputs of `early`, the kept values and the inputs of `late`. `cut(jaxpr)` cuts the program of a
-    stage, as `keep_values` does; each that computes values again is then one equation,
-    `wrap(jaxpr, invars, outvars)`. Also returned: how many are kept.
+    `late` reads variables of `early`; its own inputs come last. The second program takes the inputs
+    of `early`, the kept values and the inputs of `late`. `cut(jaxpr)` splits the program of a
+    stage, as `keep_values` does. Recomputation in a stage is then one equation, `wrap(jaxpr,
+    invars, outvars)`. Also returned: the number of kept values.
     """
     groups: list[tuple[list[Eqn], list[Eqn]]] = [([], []) for _ in range(stages.count)]
     for k, program in enumerate((early, late)):
@@ -306,9 +306,9 @@ def write_stages(
 def enclose(
     eqns: Sequence[Eqn], needed: set[Var], late: Jaxpr
 ) -> tuple[Jaxpr, list[Var], list[Var]]:
-    """Equations as a program that gives what is needed of them; what it takes, and what it gives.
+    """Return equations as a program with the `needed` results, its inputs and its outputs.
 
-    First it takes what is known, then what `late` makes or is given.
+    Its first inputs are known variables; then come variables that `late` takes or makes.
     """
     made = {v for e in eqns for v in e.outvars}
     unknown = {*late.invars, *[v for e in late.eqns for v in e.outvars]}

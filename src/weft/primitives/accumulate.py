@@ -15,14 +15,15 @@ from weft.primitives.elementwise import add_p
 from weft.primitives.families import Part
 from weft.util import has_symbolic_size
 
-MIN_RATIO = 4  # of the sizes of an array and of what is added to it in place
+MIN_RATIO = 4  # the smallest ratio of an array's size to that of an addend in place
 
 
 @memo_jaxpr
 def add_in_place(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` with such sums in place, where what is added is small and used for nothing else.
+    """Return `jaxpr` with sums rewritten to update in place.
 
-    What takes part in them no longer is dead code.
+    A sum is rewritten if its addend is an array of zeros that holds a small array, and nothing else
+    uses the addend. The equations that made the addend become dead code.
     """
     if not any(hasattr(eqn.primitive, "find_part") for eqn in jaxpr.eqns):
         return jaxpr

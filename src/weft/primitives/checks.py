@@ -1,7 +1,7 @@
-"""`check`: what must hold, as a primitive without results, and what to say where it does not.
+"""`check`: a primitive without results that holds a condition and the message for its failure.
 
-Users write checks by experimental/checkify.py; `check_inside` makes those of indices. Turning
-checks into values is transforms/check.py's, which finds more to look for by itself.
+Users write checks with experimental/checkify.py; `check_inside` makes checks of indices.
+transforms/check.py turns checks into values, and adds further checks of its own.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ INT = np.dtype(np.int32)
 
 
 class Failure(NamedTuple):
-    """One way in which a program may fail: the check that finds it, and what to say then.
+    """One way in which a program may fail: the check that finds the failure, and its message.
 
-    `text` is formatted with the values in `slots`, or with the (args, kwargs) of structure `tree`
-    that they are the leaves of.
+    `text` is formatted with the values in `slots`. If there is a `tree`, the values are the leaves
+    of a pair (args, kwargs) of that structure.
     """
 
     kind: str
@@ -60,7 +60,7 @@ def failure_message(failure: Failure, slots: Sequence[Any]) -> str:
 
 
 class CheckEffect(Effect):
-    """Telling that something failed: not for what is not chosen."""
+    """The effect of reporting a failure. It does not occur in branches that are not taken."""
 
     name = "Check"
     repeatable = False

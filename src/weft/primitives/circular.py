@@ -1,9 +1,10 @@
-"""Circular functions, their inverses, cube roots, remainders of float32 on the CPU, as formulas.
+"""Circular functions, their inverses, cube roots and remainders on the CPU, as formulas.
 
-XLA:CPU calls the C library for each element, in 3 to 13 ms for a million; a formula in float64 is
-vectorized, takes 0.4 to 0.9, and is exact to 0.51 units. It is written for large arrays alone, as
-it takes longer to compile than a call. Those of float64 are in wide.py, except for remainders. The
-kernel that is called where there is one takes 0.2 to 0.4, and is exact to 1.7 units.
+XLA:CPU calls the C library for each element, which takes 3 to 13 ms for a million elements. A
+formula in float64 is vectorized. It takes 0.4 to 0.9 ms, and its error is at most 0.51 ulp.
+Formulas are for large arrays only, since a formula takes longer to compile than a call. The
+formulas of float64 are in wide.py, except for remainders. Where a kernel exists, it is called: it
+takes 0.2 to 0.4 ms, and its error is at most 1.7 ulp.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from weft.primitives.wide import I32, I64, choose_if_any
 
 HALVES = np.dtype(np.float16), BF16
 BITS = {F32: I32, F64: I64}
-# of remainders: the least exponent of a divisor, as it is stored, that of a quotient that is too
-# large, bits of the mantissa, the exponent of infinity
+# For remainders: the smallest biased exponent of a divisor, the exponent from which a quotient is
+# too large, the bits of the mantissa, and the biased exponent of infinity.
 LIMITS = {F32: (27, 27, 23, 255), F64: (54, 50, 52, 2047)}
 
-# 1 / (2 pi) in parts of 29 bits, whose products with a float32 are exact in float64, and a last one
-# for products below 2**-17
+# 1 / (2 pi) in parts of 29 bits, so that products with a float32 are exact in float64. The last
+# part is for products below 2**-17.
 _TURN = (
     *(0.15915494225919247, 8.327028684640414e-10, 5.69002511952534e-19),
     *(6.317065083361892e-27, 5.595982707708916e-36, 6.551007954373285e-45),
 )
-# pi in two parts, of which the first has so few bits that multiples of it are exact
+# pi in two parts. The first part has so few bits that its multiples are exact.
 _PI = 3.14159265160560607910, 1.98418714791870343106e-09
 # Fits of the relative error, in x**2: sin(x) = x + x**3 p for x up to pi / 2, tan(x) = x p / q up
 # to pi / 4, atan(x) = x + x**3 p up to 1, log2((1 + x) / (1 - x)) = x p up to 0.2; in x: 2**x = p
@@ -116,7 +117,7 @@ def half_turn_sine(r: Expr) -> Expr:
 
 
 def circular(turned: int) -> Callable[[Expr], Expr]:
-    """The sine, or that of x and `turned` quarters of a turn."""
+    """Return the formula of the sine of x plus `turned` quarter turns."""
 
     def write(x: Expr) -> Expr:
         r, k = find_quadrant(x)
@@ -192,7 +193,7 @@ def write_remainder(x: Expr, y: Expr) -> Expr:
     integer, (low, high, digits, limit) = BITS[x.dtype], LIMITS[x.dtype]
     sign = np.iinfo(integer).min
     bits, below = (v.bitcast(integer) & ~sign for v in (x, y))
-    # where the quotient may be too large, or what is left so small that it is flushed to 0
+    # The quotient may be too large, or the remainder so small that it would be flushed to 0.
     far = ((bits - below >= high << digits) & (bits < limit << digits)) | (below < low << digits)
     far = far & below.compare("NE", 0)
 
@@ -238,9 +239,10 @@ def list_formulas(
     Args:
       single: computes float32, in float64.
       double: computes float64.
-      keeps_zero: whether `single` is to give -0 for -0.
-      library: the operation that computes arguments too large for `double`, if there are any.
-      least: the elements that `double` pays for, as in `ElementFormula`.
+      keeps_zero: True if `single` must return -0 for -0.
+      library: the operation that computes arguments too large for `double`. The default, "", is for
+        a `double` that computes all arguments.
+      least: the number of elements from which `double` pays, as in `ElementFormula`.
     """
     rounded = ElementFormula(round_doubles(single, keeps_zero))
     exact = ElementFormula(double, least)

@@ -64,7 +64,7 @@ class Collective(copies.Meeting):
         return {**params, **{k: params[k] + (d <= params[k]) for k in self.axis_params}}
 
     def batch_beside(self, x: Any, d: int, params: dict) -> tuple[list, list]:
-        """With a mapped axis at `d` that is none of those named."""
+        """Apply the operation under vmap of axis `d`, which is not one of the named axes."""
         return self.apply(x, **self.shift_params(params, d)), [d]
 
     def batch(self, axis, args, dims, **params):
@@ -112,9 +112,10 @@ class Collective(copies.Meeting):
 
 
 def gather_copies(op: str, axis: Any, x: Any, d: int | None, names: Sequence[copies.Name]) -> tuple:
-    """The operand in all copies along `names`, of which `axis` is mapped, in front of `x`.
+    """Gather the operand from all copies along `names`, one of which is the mapped `axis`.
 
-    Also the sizes of the axes, and the names of those that are not mapped.
+    Returns the operands with the copies along a new first axis, the sizes of the axes, and the
+    names of those that are not mapped.
     """
     sizes = [axis.size if n == axis.name else copies.named_axis(op, n).size for n in names]
     at = names.index(axis.name)
@@ -176,8 +177,8 @@ class AllReduce(Collective):
 class Psum(AllReduce, LinearPrimitive):
     """The sum of x over all copies along `axes`. Dtypes: numbers. Source: StableHLO, all_reduce.
 
-    In a program whose types say what varies over a mesh it is for groups alone; see
-    `psum_invariant`.
+    If types record which values vary over a mesh, this primitive is used for groups only; other
+    sums are `psum_invariant`.
     """
 
     name = "psum"
@@ -354,10 +355,10 @@ all_gather_invariant_p = AllGatherInvariant()
 
 
 class ReduceScatter(Collective, LinearPrimitive):
-    """The sum of x over all copies, of which copy i keeps element i along `scatter_dimension`.
+    """The sum of x over all copies; copy i gets element i of it along `scatter_dimension`.
 
-    `tiled`: copy i keeps part i of `axis_size` equal ones. Dtypes: numbers.
-    Source: StableHLO, reduce_scatter.
+    `tiled`: the axis is divided into `axis_size` equal parts, and copy i gets part i. Dtypes:
+    numbers. Source: StableHLO, reduce_scatter.
     """
 
     name = "reduce_scatter"
@@ -471,10 +472,10 @@ unreduced_reduce_scatter_p = UnreducedReduceScatter()
 
 
 class AllToAll(Collective, LinearPrimitive):
-    """x cut along `split_axis`, part i sent to copy i; what arrives is joined along `concat_axis`.
+    """Split x along `split_axis`, send part i to copy i, and join the received parts.
 
-    `tiled` says how it was asked for: without it, parts and what is joined are of size 1.
-    Source: StableHLO, all_to_all.
+    The received parts are joined along `concat_axis`. `tiled` records the option of the caller:
+    without it, parts and received parts have size 1. Source: StableHLO, all_to_all.
     """
 
     name = "all_to_all"
@@ -483,7 +484,7 @@ class AllToAll(Collective, LinearPrimitive):
     hidden = ("axis_size",)
 
     def read_params(self, params, avals, out_avals):
-        """`axis_size` is that of the axes in scope, or else by how much an axis has shrunk."""
+        """Return `params` with `axis_size`, from the axes in scope or from the shapes."""
         axis, names = params["split_axis"], params["axis_name"]
         known = {a.name: a.size for a in named_axes.value}
         names = names if type(names) is tuple else (names,)

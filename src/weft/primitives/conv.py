@@ -1,6 +1,6 @@
-"""Convolution: `conv_general_dilated`, and what is made of it.
+"""Convolution: `conv_general_dilated`, and the functions that are written with it.
 
-Each variant and each derivative is one convolution under other strides, dilations and paddings.
+Each variant and each derivative is one convolution with other strides, dilations and paddings.
 Pooling is in window.py; products without a window and the precisions of both are in dot.py.
 """
 
@@ -145,7 +145,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
 def spatial_padding(
     op: str, padding: Any, sizes: Sequence[int], windows: Sequence[int], strides: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
-    """(low, high) padding of each spatial axis: as given, or what "SAME" and "VALID" mean."""
+    """Return the (low, high) padding of each spatial axis, from pairs, "SAME" or "VALID"."""
     pads = pad_pairs(op, padding, sizes, windows, strides)
     if len(pads) != len(sizes):
         raise ShapeError(
@@ -161,13 +161,13 @@ def spatial_padding(
 class ConvGeneralDilated(dot.Bilinear):
     """out[n, o, i] = sum over c, k of x[n, c, i * strides + k * rhs_dilation] * rhs[o, c, k].
 
-    x is lhs with lhs_dilation - 1 zeros between neighbours, then padded with zeros, or cut where
-    padding is negative. The kernel is not flipped.
-    Shapes: by `dimension_numbers`, lhs (n, c, spatial), rhs (o, c, spatial), out (n, o, spatial).
-    With feature_group_count g, rhs has c / g input features, and its output features in group j
-    see lhs features in group j. With batch_group_count g, out has n / g batches, and the output
-    features in group j see lhs batches in group j.
-    Dtypes: equal; `preferred_element_type` is that of the result. Source: StableHLO, convolution.
+    x is lhs with lhs_dilation - 1 zeros between neighbours, then padded with zeros, or cropped
+    where the padding is negative. The kernel is not flipped. Shapes: by `dimension_numbers`, lhs
+    (n, c, spatial), rhs (o, c, spatial), out (n, o, spatial). With feature_group_count g, rhs has c
+    / g input features, and the output features in group j are computed from the lhs features in
+    group j. With batch_group_count g, out has n / g batches, and the output features in group j are
+    computed from the lhs batches in group j. Dtypes: equal; `preferred_element_type` is the dtype
+    of the result. Source: StableHLO, convolution.
     """
 
     name = "conv_general_dilated"
@@ -388,9 +388,10 @@ def dimensions_text(numbers: ConvDimensionNumbers) -> str:
 def multiply_in_parts(
     times: Callable, add: Callable, sub: Callable, a: Any, b: Any, c: Any, d: Any
 ) -> tuple[Any, Any]:
-    """Return the parts of (a + ib) (c + id) by three products of reals, for which XLA is quick.
+    """Return the parts of (a + ib) (c + id), computed with three real products (Gauss).
 
-    They are s - b (c + d) and s + a (d - c), with s = (a + b) c (Gauss).
+    They are s - b (c + d) and s + a (d - c), with s = (a + b) c. XLA has a fast path for real
+    products.
     """
     s = times(add(a, b), c)
     imag = add(s, times(a, sub(d, c)))
@@ -576,7 +577,7 @@ def conv_general_dilated(
                 f"got {padding!r}. Hint: conv_transpose(lhs, rhs, strides, {padding!r})"
             )
         if not len(strides) == len(spread) == spatial or min((1, *strides, *spread)) < 1:
-            padding = "VALID"  # the type rule says what is wrong
+            padding = "VALID"  # the type rule raises the error
     axes = numbers.rhs_spec[2:]
     windows = [dilated_size(k.shape[a], d) for a, d in zip(axes, spread, strict=False)]
     sizes = [x.shape[a] for a in numbers.lhs_spec[2:]]
@@ -749,7 +750,7 @@ def conv_transpose(
 
 
 def transposed_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
-    """Return the padding of an axis in `conv_transpose`, from that of the strided convolution."""
+    """Return the padding of an axis in `conv_transpose`, for a strided convolution."""
     overlap = max(window - stride, 0)
     low = window - 1 - (overlap // 2 if padding == "SAME" else 0)
     total = window + stride - 2 + (overlap if padding == "VALID" else 0)

@@ -66,14 +66,14 @@ def name_text(names: Any) -> str:
 
 
 class Meeting(Primitive):
-    """A family: operations for which the devices along named axes of a mesh wait for each other."""
+    """A family: operations that synchronize the devices along named axes of a mesh."""
 
-    of_all = False  # whether on CPU all devices of the mesh do, whatever the axes
+    of_all = False  # on CPU, all devices of the mesh are synchronized, whatever the axes
 
 
 # --- moving elements of one dimension -----------------------------------------------------------
 
-FEW = 8  # slices and zeros, up to so many, cost less than a gather
+FEW = 8  # with at most this number of slices and zeros, they cost less than a gather
 
 
 def arrange(x: Any, places: Sequence[int], dim: int) -> Any:
@@ -202,10 +202,10 @@ def gather_devices(
 
 
 def write_for_device(hlo: Any, write: Callable[[Any], Any]) -> Any:
-    """The int32 that `write` makes of the device's number.
+    """Return the int32 that `write` computes from the number of the device.
 
-    It is the same along the axes that the compiler splits over; a device has a number only where
-    there are none of these, so that it is written for each of those devices.
+    It is the same along the mesh axes that the compiler splits over. A program has a device number
+    only if there are no such axes, so the value is written out for each of these devices.
     """
 
     def number() -> Any:

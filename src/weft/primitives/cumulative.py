@@ -120,7 +120,7 @@ def no_addend(dtype: np.dtype) -> Any:
 
 
 def interleave(x: Any, y: Any, axis: int) -> Any:
-    """The elements of x and y in turn along an axis; x has as many as y, or one more."""
+    """Return the elements of x and y in turn along an axis. x may have one more than y."""
     n, m, dtype = typeof(x).shape[axis], typeof(y).shape[axis], typeof(x).dtype
     zero = literal(no_addend(dtype), dtype)
 

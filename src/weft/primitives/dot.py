@@ -90,8 +90,8 @@ _PRECISIONS: dict[str | None, Precision] = {
 class DotAlgorithm(NamedTuple):
     """The algorithm of a product: the types of its inputs and its sums, and the number of terms.
 
-    `lax.dot_general` takes it as `precision`. `DotAlgorithmPreset` has the usual ones by name. An
-    algorithm that the device does not have is an error at compilation.
+    `lax.dot_general` takes it as `precision`. `DotAlgorithmPreset` has the usual algorithms by
+    name. An algorithm that the device does not support raises an error at compilation.
 
     Args:
       lhs_precision_type: the dtype to which the left operand is rounded, or "tf32".
@@ -174,7 +174,7 @@ class DotAlgorithmPreset(enum.Enum):
 
 _BF16, _F32 = np.dtype("bfloat16"), np.dtype("float32")
 _PRESETS = DotAlgorithmPreset.__members__
-# What XLA:CPU computes; other algorithms it would refuse in the middle of compiling.
+# The algorithms that XLA:CPU supports. Another one would only be rejected during compilation.
 CPU_ALGORITHMS = (
     _define_algorithm("float16", "float16"),
     *(_define_algorithm("bfloat16", "float32", passes) for passes in (1, 3, 6)),
@@ -234,11 +234,12 @@ def swap_precision(precision: Any) -> Any:
 
 
 def common_dtype(op: str, lhs: ShapedArray, rhs: ShapedArray) -> tuple[np.dtype, bool]:
-    """(dtype, weak) of two operands brought together.
+    """Return the common dtype of two operands, and True if it is weak.
 
-    Derivatives of products with a wider `preferred_element_type` mix dtypes, so that operands must
-    agree is not for an option to say. Narrow floats, which promote with no others elsewhere, are
-    brought to the other's dtype, and of two of them to that of the greater range.
+    Derivatives of products with a wider `preferred_element_type` mix dtypes, so operands are
+    promoted whatever the option for promotion says. A narrow float, which is not promoted
+    elsewhere, takes the other operand's dtype; of two narrow floats the dtype with the larger range
+    is used.
     """
     if lhs.dtype == rhs.dtype:
         return lhs.dtype, lhs.weak_type and rhs.weak_type
@@ -270,10 +271,10 @@ def product_dtype(op: str, lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -
 def add_products(
     op: str, lhs: Operand, rhs: Operand, preferred: Any, sizes: Sequence[int], read: Callable
 ) -> Any:
-    """Return, for an `element` rule, the sum of the products of the pairs that `read(*places)` is.
+    """Return, for an `element` rule, the sum of the products of the pairs `read(*places)`.
 
-    Products are computed in the dtype of the operands brought together, or in that of the sum where
-    it is wider. On bools, product and sum are and, or.
+    Products are computed in the promoted dtype of the operands, or in the dtype of the sum if that
+    is wider. For bools, the product is `and`, and the sum is `or`.
     """
     (dtype, _), (made, _) = product_dtype(op, lhs.aval, rhs.aval, preferred)
     wide = made if made.itemsize >= dtype.itemsize else dtype
@@ -324,9 +325,10 @@ class DotGeneral(Bilinear):
     """out[b, i, j] = sum over k of lhs[b, i, k] * rhs[b, k, j], axes in any order.
 
     Shapes: `dimension_numbers` is ((lhs contracting, rhs contracting), (lhs batch, rhs batch)); the
-    result has the batch axes, then the free axes of lhs, then those of rhs. Dtypes: any, promoted
-    to a common one; `preferred_element_type` is that of the accumulator and the result. A sum of
-    nothing is 0; on bools, product and sum are and, or. Source: StableHLO, dot_general.
+    result has the batch axes, then the free axes of lhs, then the free axes of rhs. Dtypes: any,
+    promoted to a common one; `preferred_element_type` is the dtype of the accumulator and the
+    result. An empty sum is 0; for bools, the product is `and`, and the sum is `or`. Source:
+    StableHLO, dot_general.
     """
 
     name = "dot_general"
@@ -510,10 +512,10 @@ def dimension_text(numbers: tuple) -> str:
 def product_dtypes(
     lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict
 ) -> tuple[Sequence[np.dtype], np.dtype, DotAlgorithm | None]:
-    """Return the dtypes in which a product is computed.
+    """Return the dtypes and the algorithm of a product.
 
-    They are those of both operands, that of the result before it is converted to the dtype of
-    `out`, and the algorithm, if one is asked for.
+    They are the dtypes of both operands, the dtype of the result before it is converted to that of
+    `out`, and the algorithm, or None if the caller asks for no algorithm.
     """
     (dtype, _), _ = product_dtype(dot_general_p.name, lhs, rhs, params["preferred_element_type"])
     kinds: Sequence[np.dtype] = (dtype, dtype)
@@ -544,7 +546,7 @@ def algorithm_dtypes(algorithm: DotAlgorithm, lhs: Any, rhs: Any, out: Any) -> t
             kinds.append(dtype)
         elif kind == "tf32" or (
             np.dtype(kind) == _BF16 and (dtype == _F32 or algorithm.num_primitive_operations > 1)
-        ):  # what is rounded to these is held in float32
+        ):  # operands that are rounded to these are stored as float32
             kinds.append(_F32)
         else:
             kinds.append(np.dtype(kind))

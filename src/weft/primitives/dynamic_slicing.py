@@ -271,7 +271,7 @@ def normalize_start(op: str, i: Any, size: int, wrap: bool) -> Any:
         return int(i) + size if wrap and i < 0 else int(i)
     dtype = typeof(i, op).dtype
     if not dtypes.is_integer(dtype):
-        return i  # the type rule says what is wrong
+        return i  # the type rule raises the error
     i, dtype = widen_index(i, dtype, size)
     if not wrap or np.issubdtype(dtype, np.unsignedinteger):
         return i

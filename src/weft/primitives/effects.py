@@ -54,7 +54,7 @@ class OrderedIOEffect(IOEffect):
 
 
 class OpaqueCall(Primitive):
-    """A family: a call of what is not a program, whose results are of types `result_avals`."""
+    """A family: a call of a function that weft does not trace; `result_avals` are its types."""
 
     multiple_results = True
 
@@ -153,9 +153,9 @@ VMAP_METHODS = (
 def map_operands(
     op: str, method: str | None, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
 ) -> list | None:
-    """The operands of a call of an opaque function that is to compute all elements of an axis.
+    """Return the operands for one call of an opaque function for all elements of a mapped axis.
 
-    The axis comes first; None for the methods by which the function is called for each element.
+    The mapped axis comes first. The result is None if `method` calls the function for each element.
     """
     if method is None:
         raise MissingRule(
@@ -199,7 +199,7 @@ class EffectCall(HostCall):
 
 
 class IOCallback(EffectCall):
-    """The results of a function called for what it does: once, where the program says."""
+    """The results of a function with side effects, which is called exactly once."""
 
     name = "io_callback"
 

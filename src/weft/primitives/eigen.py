@@ -126,7 +126,10 @@ def invert_where(x: Any, kept: Any) -> Any:
 
 
 def bound_rounding(w: Any) -> Any:
-    """The size up to which numbers (..., n, n) made of the values w (..., n) are rounding alone."""
+    """Return the largest size of a rounding error in matrices made from the values w.
+
+    w has shape (..., n), and the result (..., n, n).
+    """
     size = elementwise.abs(w)
     shape = (*typeof(w).shape, typeof(w).shape[-1])
     largest = reduce_max(size, (typeof(w).ndim - 1,))
@@ -199,7 +202,7 @@ class Eigh(MatrixPrimitive):
 
 
 def leave_out(eqn: Eqn, live: Sequence[bool], **params: Any) -> Eqn:
-    """The equation with other parameters, by which it has its live results alone."""
+    """Return the equation with other parameters and without its dead results."""
     outvars = [v for v, used in zip(eqn.outvars, live, strict=True) if used]
     return eqn.replace(outvars=outvars, params={**eqn.params, **params})
 
@@ -326,12 +329,12 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
 
 
 class Eig(MatrixPrimitive):
-    """w, and eigenvectors, left and right, where chosen: L^H x = diag(w) L^H, x V = V diag(w).
+    """w, and left or right eigenvectors if chosen: L^H x = diag(w) L^H, x V = V diag(w).
 
     Shapes: x (..., n, n); w (..., n), L and V (..., n, n), complex. Vectors have norm 1 and a real
-    largest component. NaN where it does not converge. Derivatives suppose distinct eigenvalues;
-    those of eigenvectors must be asked for. Source: LAPACK geev; derivative: Giles (2008), section
-    3.1, and the scale of the vectors kept.
+    largest component. NaN where the iteration does not converge. Derivatives assume distinct
+    eigenvalues; derivatives of eigenvectors require `enable_eigvec_derivs`. Source: LAPACK geev;
+    derivative: Giles (2008), section 3.1, with vectors of constant scale.
     """
 
     name = "eig"
@@ -377,7 +380,8 @@ class Eig(MatrixPrimitive):
                 "eigenvalues and the scale that LAPACK gives vectors; got a tangent. Hint: "
                 "lax.linalg.eig(x, enable_eigvec_derivs=True)."
             )
-        # Derivatives of derivatives of values are those of vectors, whose scale cancels.
+        # Second derivatives of values need first derivatives of vectors. The scale of vectors
+        # cancels.
         params = {**params, "enable_eigvec_derivs": True, "compute_right_eigenvectors": True}
         w, *vectors = self.apply(x, **params)
         t = layout.convert(t, typeof(w).dtype)

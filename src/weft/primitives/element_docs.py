@@ -1,7 +1,7 @@
 """Documentation of the elementwise functions of `lax`, composed from that of their primitives.
 
-The text of such a primitive is its first line, remarks if there are any, and an example: the
-operands after `>>>`, and the result. What follows from the type rule is written here.
+The docstring of such a primitive is its first line, optional remarks, and an example: the operands
+after `>>>`, and the result. The text that follows from the type rule is written here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RESULTS = {
 
 
 def describe(name: str, prim: Any, operands: Sequence[str], accuracy: bool = False) -> str:
-    """Return the documentation of a function; that of its primitive if there is no example."""
+    """Return the documentation of a function, or its primitive's if that has no example."""
     text, _, example = (prim.__doc__ or "").partition("\n\n    >>> ")
     if not example:
         return prim.__doc__

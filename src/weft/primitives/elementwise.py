@@ -284,9 +284,9 @@ def binary_op(prim: Primitive, name: str = "", operands: str = "x y") -> Callabl
 
 
 def bind_spread(prim: Primitive, x: Any, y: Any) -> Any:
-    """Where the shapes of two operands differ in axes of size 1, spread those over the other's.
+    """Broadcast two operands against each other if their shapes differ only in axes of size 1.
 
-    Else the error that is being handled stands. The functions take such operands, the primitives
+    Otherwise raise the error that is being handled again. Functions take such operands; primitives
     do not.
     """
     a, b = typeof(x).shape, typeof(y).shape

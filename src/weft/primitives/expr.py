@@ -50,7 +50,7 @@ def write_quotient(divide: Callable[[Expr, Any], Any]) -> Callable[[Expr, Any], 
     return method
 
 
-LARGE = 1 << 12  # elements from which on compiling a formula pays, on CPUs
+LARGE = 1 << 12  # the number of elements from which a formula is worth compiling, on CPUs
 I32, I64 = map(np.dtype, (np.int32, np.int64))
 BF16, F32, F64 = map(np.dtype, ("bfloat16", "float32", "float64"))
 ALL_BITS = {
@@ -101,11 +101,11 @@ class Expr:
         return dtypes.finfo(self.dtype)
 
     def new(self, value: Any) -> Expr:
-        """Another value of the program, of which as many digits are wanted."""
+        """Return an Expr of another value, with the same accuracy."""
         return type(self)(self.hlo, value, self.eps)
 
     def exact(self) -> Expr:
-        """This value, with all the digits wanted that its dtype can hold."""
+        """Return this value, to be computed with the full accuracy of its dtype."""
         return type(self)(self.hlo, self.value, float(self.finfo.eps))
 
     def like(self, x: Any) -> Expr:
@@ -268,7 +268,7 @@ class Expr:
         return self.make("dynamic_update_slice", self.aval, part, *starts)
 
     def pad(self, lows: Sequence[int], highs: Sequence[int], fill: Any = 0) -> Expr:
-        """With as many `fill` more before and after each axis; negative ones cut away."""
+        """Pad each axis with `fill`, low and high; a negative count crops."""
         if not any((*lows, *highs)):
             return self
         rows = zip(self.shape, lows, highs, strict=True)
@@ -328,9 +328,9 @@ def replace_by_zero(op: str, x: Expr, by_zero: Expr, out: Expr) -> Expr:
 
 
 def write_int32_division(hlo: Any, x: Any, y: Any, op: str) -> list:
-    """Write `divide` or `remainder` of int32 by a quotient of float64, for which there are vectors.
+    """Write `divide` or `remainder` of int32 with a quotient in float64, which is vectorized.
 
-    The quotient is exact once its fraction is cut off.
+    The quotient is exact after truncation.
     """
     x, y = Expr(hlo, x), Expr(hlo, y)
     by_zero = y.compare("EQ", 0)
@@ -355,10 +355,10 @@ def lower_integer_pow(hlo: Any, aval: ShapedArray, x: Any, *, y: int) -> Any:
 
 
 def order_bits(bits: Expr) -> Expr:
-    """Convert the bits of floats, as signed integers, to integers in totalOrder, and back.
+    """Convert the bits of floats, as signed integers, to integers in totalOrder, or back.
 
-    The bits of positive floats are in order; those of negative floats are reversed, except for the
-    sign.
+    The bits of positive floats are ordered already. The bits of negative floats, except for the
+    sign, are in reverse order and are flipped.
     """
     info = dtypes.iinfo(bits.dtype)
     return bits ^ bits.apply("shift_right_arithmetic", info.bits - 1) & int(info.max)
@@ -374,7 +374,7 @@ def lower_extremum(op: str, direction: str) -> Callable:
         a, b, c, d = (v.part(name) for name in ("real", "imag") for v in (x, y))
         tie, first = a.compare("EQ", b), a.compare(direction, b)
         found = tie.select(c.compare(direction, d), first).select(x, y)
-        for v in (y, x):  # NaN in either part is the result, that of x before that of y
+        for v in (y, x):  # a NaN in either part is the result; a NaN in x wins over one in y
             found = v.compare("NE", v).select(v, found)
         return found.value
 
@@ -382,7 +382,7 @@ def lower_extremum(op: str, direction: str) -> Callable:
 
 
 def lower_sign(hlo: Any, aval: ShapedArray, x: Any) -> Any:
-    """Write the sign of a number; that of an unsigned one, which StableHLO refuses, is 0 or 1."""
+    """Write the sign of a number. StableHLO has no sign of unsigned integers: it is 0 or 1."""
     if dtypes.is_unsigned(aval.dtype):
         return hlo.convert(hlo.compare("NE", x, hlo.constant(0, aval)), aval.dtype)
     return hlo.like("sign", x)[0]

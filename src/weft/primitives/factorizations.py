@@ -75,7 +75,7 @@ class Lu(matrices.MatrixPrimitive):
         (t,) = tangents
         *_, m, n = typeof(y).shape
         k = min(m, n)
-        # Square L and U: the columns, or rows, that they lack are those of the identity.
+        # Extend L and U to square matrices with columns, or rows, of the identity.
         corner = matrices.slice_columns(y, 0, k)
         left = add(matrices.lower_part(corner, -1), matrices.identity_like(corner))
         left = grow_by_identity(left, m - k, right=True)
@@ -94,7 +94,7 @@ class Lu(matrices.MatrixPrimitive):
 
 
 def grow_by_identity(x: Any, by: int, right: bool) -> Any:
-    """x with `by` more columns on its right (or rows below), those of a square identity."""
+    """Append `by` columns of a square identity to x on the right, or as rows below."""
     if not by:
         return x
     shape = typeof(x).shape
@@ -214,7 +214,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 
 
 def lu_solve(factors: Any, permutation: Any, b: Any) -> Any:
-    """x for which A x = b, from the LU factors of A (..., n, n) and b (..., n, k)."""
+    """Solve A x = b, given the LU factors of A (..., n, n) and b (..., n, k)."""
     y = matrices.take_rows(b, permutation)
     y = triangular_solve(factors, y, left_side=True, lower=True, unit_diagonal=True)
     return triangular_solve(factors, y, left_side=True)
@@ -413,7 +413,7 @@ class Qr(matrices.MatrixPrimitive):
         ]
 
     def jvp(self, primals, tangents, **params):
-        """Q^H dQ is skew-Hermitian; what is below the diagonal of Q^H dx R^-1 decides it."""
+        """Use that Q^H dQ is skew-Hermitian: Q^H dx R^-1 below the diagonal determines it."""
         outs = self.apply(*primals, **params)
         q, r, *order = outs
         (t,) = tangents

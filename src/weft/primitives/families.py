@@ -66,7 +66,7 @@ class LinearByElement(LinearPrimitive):
 
 
 class Identity(LinearByElement):
-    """A family: out = x. A member is told apart by its name and parameters alone."""
+    """A family: out = x. Members differ only in their names and parameters."""
 
     cost = Cost.FREE
     elements = Elements.CHOSEN
@@ -170,8 +170,8 @@ class LinearInFirst(Primitive):
 class Part(NamedTuple):
     """The atoms of an equation that writes a small array into a larger one.
 
-    `find_part`, of a primitive that does so, returns it for an equation, or None. `adds` is True if
-    the equation adds the small array to what it is written into.
+    A primitive that does so has a method `find_part`, which returns the Part of an equation, or
+    None. `adds` is True if the equation adds the small array instead of replacing elements.
     """
 
     background: Any
@@ -199,12 +199,12 @@ def along_each_other(
 
 
 def apply_to_element(prim: Primitive, i: Sequence[IntegerLike], x: Operand, **params: Any) -> list:
-    """The method `element` of what is done to each element of one operand."""
+    """The rule `element` of a primitive that acts on each element of one operand."""
     return [Apply(prim, (x[i],), params)]
 
 
 def read_element(prim: Primitive, i: Sequence[IntegerLike], x: Operand, **params: Any) -> list:
-    """The method `element` of what leaves its operand unchanged."""
+    """The rule `element` of a primitive that leaves its operand unchanged."""
     return [x[i]]
 
 
@@ -292,7 +292,8 @@ def place_names(x: ShapedArray, axes: range, sizes: Sequence[int]) -> list | Non
         return [[(k, slice(None)) for k in split]] if long[: len(split)] == split else None
     labels: list[list] = [[] for _ in sizes]
     mesh = x.sharded.mesh.shape
-    place, room, fresh = 0, sizes[0], True  # the axis to fill, what is left of it, no part in it
+    # The axis to fill, the size left, and whether it is empty.
+    place, room, fresh = 0, sizes[0], True
     for k in range(axes.start, split[-1] + 1):
         digits = [(mesh[name], slice(n, n + 1)) for n, name in enumerate(entries[k])]
         rest = x.shape[k] // math.prod(size for size, _ in digits)
@@ -430,7 +431,7 @@ def index_pairs(op: str, name: str, xs: Any) -> tuple[tuple[int, int], ...]:
 
 
 def shift_axes(axes: Sequence[int], at: int = 0) -> tuple[int, ...]:
-    """Axes of an array as those of the array with one more axis inserted at `at`."""
+    """Return axis numbers after one more axis is inserted at `at`."""
     return tuple(a + (a >= at) for a in axes)
 
 

@@ -46,13 +46,12 @@ class FftType(enum.IntEnum):
 class FFT(LinearPrimitive):
     """out[k] = sum over n of x[n] * exp(-2 pi i (k[0] n[0] / N[0] + ...)), with N = fft_lengths.
 
-    FFT: as above. IFFT: its inverse, with exp(+...) and divided by N[0] * N[1] * ... RFFT: FFT of
-    real x, of which the first N[-1] // 2 + 1 elements along the last axis are kept, for these
-    determine the others. IRFFT: the inverse of RFFT; imaginary parts that would have to be 0 in the
-    transform of real values are ignored.
-    Shapes: the last axes of x are those of fft_lengths, the last of them N[-1] // 2 + 1 in IRFFT.
-    Dtypes: complex; RFFT takes floats, IRFFT gives them; 32 or 64 bits a part.
-    Source: StableHLO, fft.
+    FFT: as above. IFFT: its inverse, with exp(+...) and divided by N[0] * N[1] * ... RFFT: the FFT
+    of real x. Only the first N[-1] // 2 + 1 elements along the last axis are returned, since they
+    determine the others. IRFFT: the inverse of RFFT; it ignores the imaginary parts of elements
+    that are real in the transform of real values. Shapes: the last axes of x have the sizes
+    fft_lengths; in IRFFT the last one has N[-1] // 2 + 1. Dtypes: complex; RFFT takes floats, IRFFT
+    returns floats; 32 or 64 bits for each part. Source: StableHLO, fft.
     """
 
     name = "fft"
@@ -93,13 +92,13 @@ class FFT(LinearPrimitive):
         return hlo.op("stablehlo.fft", [x], [out], fft_type=kind, fft_length=i64s(fft_lengths))
 
     def transpose(self, cts, x, *, fft_type, fft_lengths):
-        """FFT and IFFT are symmetric; the others keep half of what they are the whole of."""
+        """Apply the transposed transform. FFT and IFFT are symmetric; RFFT and IRFFT have half."""
         (ct,) = cts
         if fft_type in (FftType.FFT, FftType.IFFT):
             return self.apply(ct, fft_type=fft_type, fft_lengths=fft_lengths)
         size, dtype = math.prod(fft_lengths), typeof(ct).dtype
-        # how often each element of an RFFT is in the whole transform: all but the first and, where
-        # n is even, the last have a conjugate among those left out
+        # Each element of an RFFT counts twice in the full transform, for its conjugate, except for
+        # the first element and, if n is even, the last one.
         n, k = fft_lengths[-1], np.arange(fft_lengths[-1] // 2 + 1)
         counts = np.where((k == 0) | (2 * k == n), 1, 2).astype(dtypes.real_dtype(dtype))
         if fft_type == FftType.RFFT:

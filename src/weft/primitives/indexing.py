@@ -66,19 +66,19 @@ class GatherDimensionNumbers(NamedTuple):
 class ScatterDimensionNumbers(NamedTuple):
     """The correspondence between the axes of the operand, the indices and the updates of a scatter.
 
-    The last axis of the indices holds index vectors. Each of them is the start of a window of the
-    operand, to which a window of the updates is written.
+    The last axis of the indices holds index vectors. Each index vector is the start of a window of
+    the operand. A window of the updates is written there.
 
     Args:
       update_window_dims: the axes of the updates that are axes of a window, in order.
-      inserted_window_dims: the axes of the operand whose windows have size 1 and which the updates
-        lack.
+      inserted_window_dims: the axes of the operand on which windows have size 1, and which the
+        updates lack.
       scatter_dims_to_operand_dims: entry k of an index vector is a position on axis
         `scatter_dims_to_operand_dims[k]` of the operand.
-      operand_batching_dims: axes of the operand that go together with axes of the indices. Their
+      operand_batching_dims: axes of the operand that correspond to batch axes of the indices. Their
         windows have size 1. The default is none.
-      scatter_indices_batching_dims: the axes of the indices that go with `operand_batching_dims`,
-        in the same order.
+      scatter_indices_batching_dims: the axes of the indices that correspond to
+        `operand_batching_dims`, in the same order.
 
     >>> rows = lax.ScatterDimensionNumbers((1,), (0,), (0,))
     >>> print(lax.scatter_add(jnp.zeros((3, 2)), jnp.array([[2], [0]]), jnp.ones((2, 2)), rows))
@@ -192,7 +192,7 @@ def check_dims(op: str, x: ShapedArray, indices: ShapedArray, dims: Any, window_
 def clamp_indices(
     hlo: Any, indices: Any, shape: Sequence[int], window: Sequence[int], mapped: Any
 ) -> Any:
-    """Write the indices moved so that each window lies within an operand of `shape`."""
+    """Write the indices clamped so that each window is inside an operand of `shape`."""
     indices = Expr(hlo, indices)
     top = dtypes.iinfo(indices.dtype).max
     last = [min_size(shape[d] - window[d], top) for d in mapped]
@@ -387,9 +387,9 @@ def default_fill(dtype: np.dtype) -> Any:
 
 
 def fill_param(value: Any, dtype: np.dtype) -> Any:
-    """Return a fill value as a parameter: a Python number; -0.0, which equals 0.0, as text.
+    """Return a fill value as a parameter: a Python number, or a text for -0.0, which equals 0.0.
 
-    An integer wraps, as in arrays. NaN for integers is what they have by default.
+    An integer wraps, as in arrays. For integers NaN stands for the default fill value.
     """
     if value is None or (value != value and dtypes.is_integer(dtype)):
         return default_fill(dtype)

@@ -1,6 +1,6 @@
-"""Facts of elementwise primitives: the kernels and the formulas that there are for them.
+"""Facts about elementwise primitives: the available kernels and formulas.
 
-A platform's folder (cpu/) decides by them what takes the place of a compiler's own function.
+The folder of a platform (cpu/) uses them to decide what replaces a compiler's own function.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from weft.primitives.expr import Expr
 
 
 class Called(enum.Enum):
-    """The programs in which a function is quicker as the call of its kernel than as written.
+    """The programs in which a call of a function's kernel is faster than the compiled function.
 
     STEP: none. The kernel is for the function as one step of a program that it computes as a whole.
-    ALONE: programs of this function only; a compiler fuses others.
-    ALONE_LARGE: as ALONE, except for arrays eight times as large, since compilers vectorize it too.
-    ON_ARGUMENTS: all programs, if the operands are arguments of theirs.
-    ANYWHERE: all programs.
+    ALONE: programs of this function only; a compiler fuses others. ALONE_LARGE: as ALONE, for
+    arrays that are eight times as large, since compilers vectorize it too. ON_ARGUMENTS: all
+    programs, if the operands are arguments of the program. ANYWHERE: all programs.
     """
 
     STEP = enum.auto()

@@ -1,7 +1,7 @@
-"""Calls of LAPACK's routines: of jaxlib's kernels on CPU, of cuSOLVER's on a GPU.
+"""Calls of LAPACK's routines: jaxlib's kernels on CPU, and cuSOLVER's on a GPU.
 
-Those for CPU are registered here, on first use; those of a GPU come with its plugin (plugins.py).
-The primitives choose the routines, and say what happens where one fails.
+The kernels for CPU are registered here, on first use; those for a GPU come with its plugin
+(plugins.py). The primitives choose the routines and handle failures.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def wait_for_arrays() -> None:
 
 
 def kernel_name(routine: str, dtype: np.dtype) -> str:
-    """The kernel of a routine, called by its real name, for a dtype; one that is no routine's."""
+    """Return the name of a routine's kernel for a dtype. Names of other kernels stay unchanged."""
     if routine.endswith("_ffi"):
         return routine
     if dtype.kind == "c":
@@ -72,7 +72,7 @@ def char_option(letter: str) -> str:
 class KernelCall(NamedTuple):
     """A call of a kernel, which loops over the first `batch` axes of each value.
 
-    `aliases` says which result may take the buffer of which operand.
+    `aliases` maps a result to an operand if the result may reuse the operand's buffer.
     """
 
     hlo: Builder
@@ -91,10 +91,10 @@ def call_lapack(
     aliases: dict[int, int] | None = None,
     **options: str,
 ) -> list[Value]:
-    """Call a routine; the other arguments are those of KernelCall, and LAPACK's options.
+    """Call a routine. `options` are LAPACK's; the other arguments are those of KernelCall.
 
-    Matrices are passed column by column; as arrays are stored row by row, the transpose of a matrix
-    costs nothing to pass.
+    Matrices are passed by columns. Arrays are stored by rows, so passing the transpose of a matrix
+    is free.
     """
     call = KernelCall(hlo, operands, out_avals, batch, aliases or {})
     if hlo.platform in GPUS:

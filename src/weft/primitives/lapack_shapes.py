@@ -69,7 +69,7 @@ def find_pattern(target: str, options: Mapping[str, int]) -> str:
 def fit_shapes(
     pattern: str, count: int, shapes: Sequence[tuple[int, ...]], options: Mapping[str, int]
 ) -> bool:
-    """Return True if shapes, of which the first `count` are operands, are those of a pattern."""
+    """Return True if `shapes` fit a pattern. The first `count` shapes are operands."""
     operands, results = [part.split() for part in pattern.split(" -> ")]
     axes = [name.strip(".") for name in (*operands, *results)]
     if len(operands) != count or len(axes) != len(shapes):

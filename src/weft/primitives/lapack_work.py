@@ -1,9 +1,9 @@
-"""Floating-point operations of LAPACK's routines, of which the engine's analysis knows nothing.
+"""Floating-point operations of LAPACK's routines, which XLA's cost analysis does not count.
 
-The counts are of the leading terms, as books on numerical linear algebra have them. Sources:
-LAPACK Working Note 41 (Blackford and Dongarra), appendix C, for factorizations and products with Q;
-Golub and Van Loan, "Matrix Computations", 4th edition, sections 5.4, 7.5, 8.3 and 8.6, for
-eigenvalues and singular values, whose counts depend on how fast an iteration converges.
+The counts are the leading terms, as books on numerical linear algebra have them. Sources: LAPACK
+Working Note 41 (Blackford and Dongarra), appendix C, for factorizations and products with Q; Golub
+and Van Loan, "Matrix Computations", 4th edition, sections 5.4, 7.5, 8.3 and 8.6, for eigenvalues
+and singular values. Their counts depend on how fast an iteration converges.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def count_library_flops(text: str) -> float:
     """Return the operations of all calls of LAPACK in a module's text, each counted once.
 
     Args:
-      text: HLO as the engine prints it, an instruction a line.
+      text: HLO as XLA prints it, an instruction a line.
 
     >>> from weft.primitives.lapack_work import count_library_flops
     >>> lowered = weft.jit(jnp.linalg.cholesky).lower(jnp.ones((90, 90)))

@@ -993,7 +993,7 @@ class RandomWrap(Primitive):
 
     def batch(self, axis, args, dims, *, dtype):
         (words,), (d,) = args, dims
-        if d == typeof(words).ndim - 1:  # the words are to be last
+        if d == typeof(words).ndim - 1:  # the words must be the last axis
             words, d = move_to_front(words, d), 0
         return self.apply(words, dtype=dtype), [d]
 

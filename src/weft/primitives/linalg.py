@@ -34,11 +34,11 @@ from weft.xla.typing import Array, ArrayLike
 
 
 class Cholesky(matrices.MatrixPrimitive):
-    """The lower triangular L, of positive diagonal, for which L L^H = x.
+    """The lower triangular L with a positive diagonal such that L L^H = x.
 
-    Shapes: x (..., n, n). Dtypes: float32, float64, complex64, complex128. Reads the lower
-    triangle of x; NaN where x is not positive definite. Derivatives are those in the space of
-    Hermitian matrices. Source: LAPACK potrf; derivative: Murray, "Differentiation of the Cholesky
+    Shapes: x (..., n, n). Dtypes: float32, float64, complex64, complex128. Reads the lower triangle
+    of x; NaN where x is not positive definite. Derivatives are taken in the space of Hermitian
+    matrices. Source: LAPACK potrf; derivative: Murray, "Differentiation of the Cholesky
     decomposition" (2016), equation 9.
     """
 
@@ -105,7 +105,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
 
 
 class CholeskyUpdate(matrices.MatrixPrimitive):
-    """The upper triangular S, of the sign of r's diagonal, for which S^T S = r^T r + w w^T.
+    """The upper triangular S such that S^T S = r^T r + w w^T; its diagonal has the signs of r's.
 
     Shapes: r (..., n, n) upper triangular, w (..., n). Dtypes: real. By n Givens rotations, which
     are stable. Source: Golub and Van Loan, "Matrix Computations", section 6.5.4.
@@ -159,7 +159,7 @@ def rotate_row(i: Expr, r: Expr, w: Expr) -> list:
     one = w.new(i.hlo.constant(1, w.aval.update(shape=cell)))
     old = r.slice_at(place, (*lead, 1, r.shape[-1])).reshape(w.shape)
     a, b = old.slice_at(here, cell), w.slice_at(here, cell)
-    # Scaled, so that squares neither overflow nor vanish; nothing turns where b is 0.
+    # Scale, so that squares neither overflow nor underflow. Where b is 0, there is no rotation.
     scale = abs(a).apply("maximum", abs(b))
     a, b = a / scale, b / scale
     norm = (a * a + b * b).apply("sqrt")
@@ -287,12 +287,12 @@ def symmetric_product(
 
 
 class TriangularSolve(matrices.MatrixPrimitive):
-    """x for which op(a) x = b, or x op(a) = b unless `left_side`; op(a) is a, a^T, conj(a) or a^H.
+    """The solution x of op(a) x = b, or of x op(a) = b unless `left_side`.
 
-    Shapes: a (..., n, n), b (..., n, k), or (..., k, n) for the right side. Dtypes: float, complex;
-    half precision is computed in float32. Reads the `lower` triangle of a, or the upper one; its
-    diagonal is taken for ones where it is a `unit_diagonal`. A zero on the diagonal gives inf or
-    NaN. Source: BLAS trsm.
+    op(a) is a, a^T, conj(a) or a^H. Shapes: a (..., n, n), b (..., n, k), or (..., k, n) for the
+    right side. Dtypes: float, complex; 16-bit floats are computed in float32. Reads the `lower` or
+    the upper triangle of a. With `unit_diagonal` the diagonal is not read and counts as ones. A
+    zero on the diagonal gives inf or NaN. Source: BLAS trsm.
     """
 
     name = "triangular_solve"
@@ -439,7 +439,7 @@ def triangular_solve(
 
 
 class TridiagonalSolve(matrices.MatrixPrimitive):
-    """x for which t x = b; t has the diagonal d, dl[i] at (i, i - 1) and du[i] at (i, i + 1).
+    """The solution x of t x = b; t has the diagonal d, dl[i] at (i, i - 1) and du[i] at (i, i + 1).
 
     Shapes: dl, d, du (..., n), b (..., n, k); dl[0] and du[n - 1] are not read. NaN where t is
     singular; with `perturb_singular` small pivots are made larger instead. Source: LAPACK gtsv.

@@ -28,17 +28,17 @@ from weft.primitives.slicing import slice_in_dim
 
 
 class Completion:
-    """The ways in which results of LAPACK's routines are completed: by operations of XLA."""
+    """Postprocessing of the results of LAPACK's routines, by operations of XLA."""
 
     def write_triangle(self, hlo: Any, x: Any, direction: str) -> Any:
-        """Write x, with zeros unless the row's number is in that relation to the column's."""
+        """Write x, with zeros where the comparison of row number and column number is false."""
         rows, columns = lower_numbers(hlo, x.aval)
         return rows.compare(direction, columns).select(Expr(hlo, x), 0).value
 
     def mark_failures(self, hlo: Any, info: Any, outs: Sequence[Any]) -> list:
-        """Write results of a routine, with NaN for those of a batch where it says that it failed.
+        """Write the results of a routine, with NaN for the elements of a batch where it failed.
 
-        Integers stay unchanged: they are counts.
+        Integer results stay unchanged: they are counts.
         """
         good = Expr(hlo, info).compare("EQ", 0).broadcast
         mark = lambda y: good(y.aval.shape).select(Expr(hlo, y), NAN[y.aval.dtype.kind]).value

@@ -43,7 +43,7 @@ def weights(tolerance: float) -> Iterator[tuple[float, float, float]]:
 
 def step_halley(u: Any, a: float, b: float, c: float) -> Any:
     """One step: u (a I + b u^H u) (I + c u^H u)^-1."""
-    if c > 100:  # u^H u would lose what is small
+    if c > 100:  # the small singular values of u^H u would be lost
         *lead, m, n = typeof(u).shape
         above = mul(u, math.sqrt(c))
         identity = matrices.identity_like(layout.full_like(u, 0, shape=(*lead, n, n)))
@@ -66,7 +66,7 @@ def norm(x: Any, axis: int) -> Any:
 
 
 def read_tolerance(eps: Any) -> float:
-    """`eps` of `qdwh`, a number for which the iteration ends."""
+    """Return `eps` of `qdwh`, the tolerance of the iteration; raise if it is not in (0, 1)."""
     if not isinstance(eps, int | float | np.number) or not 0 < eps < 1:
         raise ValueError(f"qdwh: eps must be a number above 0 and below 1; got {eps!r}.")
     return float(eps)

@@ -64,9 +64,10 @@ def round_up_size(size: int) -> int:
 def call_apart(
     hlo: Any, name: str, args: Sequence[Any], outs: Sequence[Any], write: Callable
 ) -> list:
-    """What a function of the module gives, written once, which a CPU's compiler must not inline.
+    """Return the results of a function that a CPU's compiler must not inline.
 
-    Fused with what comes after, words would be computed several times there, and one at a time.
+    The function is written once for each module. If it were fused with its consumers, the words
+    would be computed several times, and one at a time.
     """
     if hlo.platform != "cpu":
         return write(*args)
@@ -78,9 +79,9 @@ def call_apart(
 
 
 def make_words(hlo: Any, keys: Any, size: int, name: str, counts: Callable) -> list[Expr]:
-    """Threefry of each key (..., 2) at two counts (n,) each: two words (..., size) each.
+    """Return Threefry of each key (..., 2) at two counts (n,) each: two words (..., size) each.
 
-    `counts` makes those of 0, 1, ..., of which there are as many as make vectors.
+    `counts` computes the counts from 0, 1, ..., n - 1. n is `size`, rounded up to whole vectors.
     """
     lead, count = keys.aval.shape[:-1], round_up_size(size)
     out = ShapedArray((*lead, count), U32)
@@ -131,13 +132,13 @@ def make_line(hlo: Any, keys: Any, size: int) -> Expr:
 
 
 def join_words(high: Expr, low: Expr) -> Expr:
-    """The 64-bit words of which these are the halves."""
+    """Return 64-bit words, given their upper and lower 32 bits."""
     high, low = (x.convert(np.dtype(np.uint64)) for x in (high, low))
     return high.apply("shift_left", 32) | low
 
 
 class FromKeys(LeadingBatch):
-    """A family: what is made of keys (..., n); axes before the last are of keys alone."""
+    """A family: values computed from keys (..., n); axes before the last are axes of keys."""
 
     elements = Elements.CHOSEN
     cost = Cost.TRANSCENDENTAL
@@ -164,8 +165,9 @@ def check_count(op: str, shape: tuple[int, ...], limit: int = 2**32) -> None:
 class RandomBits(FromKeys):
     """Unsigned integers of `bit_width` bits for each key of Threefry, of the given shape.
 
-    Where `partitionable`, an element is made of its own place alone, (0, i); else places 0.. of
-    32-bit words are cut in two halves and paired. Shapes: (..., 2) to (..., *shape).
+    If `partitionable`, each element is computed from its own index only, (0, i). Otherwise the
+    indices 0, 1, ... of 32-bit words are split into two halves and paired. Shapes: (..., 2) to
+    (..., *shape).
     """
 
     name = "random_bits"
@@ -341,10 +343,10 @@ class RandomAlgorithm(enum.IntEnum):
 
 
 class RngBitGenerator(FromKeys):
-    """Bits from XLA's own generator, and each key as it is after them.
+    """Bits from XLA's own generator, and the state of each key afterwards.
 
-    Shapes: keys (..., n) of 32-bit words, to (..., n) and (..., *shape), where n = 4.
-    Source: StableHLO, rng_bit_generator.
+    Shapes: keys (..., n) of 32-bit words, to (..., n) and (..., *shape), where n = 4. Source:
+    StableHLO, rng_bit_generator.
     """
 
     name = "rng_bit_generator"

@@ -57,11 +57,11 @@ from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
-MAX_EXACT = 1 << 24  # the number up to which float32 has all integers
+MAX_EXACT = 1 << 24  # float32 represents all integers up to this number
 
 
 def spread_back(y: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
-    """A result reduced over `axes`, repeated along them to `shape`."""
+    """Repeat the result of a reduction over `axes` along them, to `shape`."""
     return layout.broadcast_in_dim(y, shape, tuple(i for i in range(len(shape)) if i not in axes))
 
 
@@ -134,10 +134,10 @@ def lower_reduce(
 
 
 class Extremum(Reduction):
-    """The reductions max and min: elements that tie for the result share the derivative equally.
+    """The reductions max and min. Elements that tie for the result share the derivative equally.
 
-    `nan` says what NaN does: "keep", it is the result; "skip", it counts only where all is NaN;
-    "any", either, for which XLA has quicker ways, and fuses.
+    `nan` is the treatment of NaN: with "keep" it is the result; with "skip" it counts only if all
+    elements are NaN; "any" permits both, and XLA has faster ways to compute it and fuses it.
     """
 
     elements = Elements.CHOSEN
@@ -207,7 +207,7 @@ class Extremum(Reduction):
         return [out], [div(total, count)]
 
     def skip_nan(self, x: Any, axes: tuple[int, ...]) -> Any:
-        """The largest or smallest of what is not NaN, as operations."""
+        """Return the maximum or minimum of the elements that are not NaN, as operations."""
         aval, nan = typeof(x), ne(x, x)
         fill = layout.literal(self.identity(aval.dtype), aval.dtype)
         y = self.apply(select(nan, fill, x), axes=axes, nan="any")[0]
@@ -282,9 +282,9 @@ reduce_and_p.answer, reduce_or_p.answer = "all", "any"
 
 
 class SumOfNumbers(families.OverAxes):
-    """out = the sum over `axes`, which are removed, of what is not NaN, or how many those are.
+    """The sum over `axes`, which are removed, of all elements that are not NaN, or their number.
 
-    Dtypes: floats; also where it `counts`, for which it rounds once. The sum of nothing is 0.
+    Dtypes: floats, also if it `counts`: then it rounds once. An empty sum is 0.
     """
 
     name = "reduce_nansum"

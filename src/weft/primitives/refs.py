@@ -24,10 +24,10 @@ from weft.primitives.reshard import lay_as
 
 
 class Whole:
-    """The index `r[...]`: all of the array."""
+    """The index `r[...]`: the entire array."""
 
     def shape_of(self, aval: ShapedArray) -> tuple[int, ...]:
-        """The shape of what is read."""
+        """Return the shape of the part that is read."""
         return aval.shape
 
     def read(self, x: Any, arrays: Sequence[Any]) -> Any:
@@ -48,7 +48,7 @@ class Whole:
         return "..."
 
     def batch(self, prim: StateOperation, axis: Axis, args: Sequence, dims: Sequence) -> tuple:
-        """The batch rule: `args` are the reference, then what is written, if any is."""
+        """The batch rule. `args` are the reference and, for a write, the value."""
         ref, *values = args
         if dims[0] is not None:
             values = [
@@ -69,14 +69,14 @@ WHOLE = Whole()
 
 
 class StateOperation(Primitive):
-    """A family: what reads or writes the reference that is the first operand.
+    """A family: operations that read or write the reference that is their first operand.
 
-    All are linear in the reference and in what is written.
+    They are linear in the reference and in the value written.
     """
 
     memoize_type = False
     effect: Effect
-    values = 0  # how many operands there are between the reference and the arrays of the index
+    values = 0  # the number of operands between the reference and the arrays of the index
 
     def apply(self, ref, *operands, **params):
         if not holds_here(ref):
@@ -125,11 +125,11 @@ class StateOperation(Primitive):
         return self.results(part.update(varying=join_varying((part, *operands[n:]))))
 
     def results(self, part: ShapedArray) -> list[ShapedArray]:
-        """The types of the results, given that of the part."""
+        """Return the types of the results, given the type of the part."""
         raise NotImplementedError
 
     def run_on_value(self, x: Any, *operands: Any, index: Any) -> tuple[list, Any]:
-        """The results, and the array afterwards, where the reference holds `x`."""
+        """Return the results, and the array afterwards, if the reference holds `x`."""
         raise NotImplementedError
 
     def jvp(self, primals, tangents, *, index):
@@ -176,7 +176,7 @@ class SwapRef(StateOperation):
 
 
 class AddUpdateRef(StateOperation):
-    """r[index] += value, where each element counts as often as it is named. No results."""
+    """r[index] += value; an element that the index repeats is added repeatedly. No results."""
 
     name = "addupdate"
     effect = ACCUM

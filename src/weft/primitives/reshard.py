@@ -29,11 +29,12 @@ from weft.xla.array import put
 class Reshard(LinearPrimitive):
     """out = x, split over the explicit axes of a mesh as `dst_sharding` says.
 
-    What x has unreduced and the result not is added up; where only the result is unreduced, the
-    first device that has a part holds it, and others zeros. Axes of the mesh that are automatic in
-    `dst_sharding` and explicit in x are left to the compiler. `free` says whose layout is, that of
-    "operand" or of "result"; `src_mesh`, the mesh of x where its axes are of other types than in
-    `dst_sharding`. Source: Shardy, sharding_constraint.
+    Along axes of the mesh where x is unreduced and the result is not, terms are added up. Where
+    only the result is unreduced, the first device of each group has the value, and the others have
+    zeros. Axes of the mesh that are automatic in `dst_sharding` and explicit in x are left to the
+    compiler. `free` names the value with a layout that the compiler chooses, "operand" or "result".
+    `src_mesh` is the mesh of x if its axes have other types than in `dst_sharding`. Source: Shardy,
+    sharding_constraint.
     """
 
     name = "reshard"
@@ -49,7 +50,7 @@ class Reshard(LinearPrimitive):
 
     def impl(self, x, *, dst_sharding, free="", src_mesh=None):
         if dst_sharding.mesh.empty:
-            return [x]  # of a type that lies over no mesh
+            return [x]  # the type has no mesh
         sharding = typed.with_every_entry(find_concrete(dst_sharding, x), typeof(x).ndim)
         sharding = keep_automatic(sharding, x) if src_mesh is not None or free else sharding
         terms = terms_of(getattr(x, "sharding", None)) | sharding.spec.unreduced
@@ -62,7 +63,7 @@ class Reshard(LinearPrimitive):
         has, gets = (getattr(a.sharded, "unreduced", typed.NO_NAMES) for a in (x.aval, out))
         if gets - has:
             return write_terms(hlo, x, out, gets - has)
-        # lower_jaxpr says how results lie
+        # lower_jaxpr writes the sharding of results.
         return write_scattered_sum(hlo, x, out) or [type(x)(x.name, out)]
 
     def transpose(self, cts, x, *, dst_sharding, free="", src_mesh=None):
@@ -137,9 +138,9 @@ def write_scattered_sum(hlo: Any, x: Any, out: ShapedArray) -> list | None:
 
 
 def write_terms(hlo: Any, x: Any, out: ShapedArray, names: frozenset) -> list:
-    """`x` as terms of a sum along `names`: the first device along them has it, others zeros.
+    """Write `x` as terms of a sum along `names`: the first device along them has x, others zeros.
 
-    XLA has a layout for terms, but what it makes of a value that is none is wrong for constants.
+    XLA has a layout for terms, but converts constants to it incorrectly.
     """
     gets, mesh = out.sharded, out.sharded.mesh
     whole = gets.update(unreduced=gets.unreduced - names)
@@ -163,9 +164,9 @@ def write_terms(hlo: Any, x: Any, out: ShapedArray, names: frozenset) -> list:
 def write_on_parts(
     hlo: Any, xs: list, lies: list[typed.Sharded | None], out: ShapedArray, write: Callable
 ) -> list:
-    """Write what each device makes of its parts of `xs`, which lie so over a mesh.
+    """Write a computation that each device does on its parts of `xs`.
 
-    `write` gets the parts and the type of that of the result.
+    `lies` are the shardings of `xs`. `write` gets the parts and the type of the result's part.
     """
     mesh = out.sharded.mesh
     named = [NamedSharding(mesh, PartitionSpec()) if s is None else s.named for s in lies]
@@ -194,9 +195,10 @@ def write_on_parts(
 
 
 def constrain_terms(hlo: Any, xs: Sequence) -> list:
-    """Values of which each device's program is to take its part.
+    """Return values with a constraint, if each device's program takes its part of them.
 
-    Compilers since jaxlib 0.11 let it have terms of a sum only of what a constraint says are terms.
+    Compilers since jaxlib 0.11 pass terms of a sum into such a program only if a constraint says
+    that they are terms.
     """
     has_terms = lambda lies: lies is not None and lies.unreduced
     say = lambda x: hlo.constrain(x, x.aval, x.aval.sharded.mesh)
@@ -204,16 +206,17 @@ def constrain_terms(hlo: Any, xs: Sequence) -> list:
 
 
 def pack_terms(hlo: Any, xs: Sequence, avals: Sequence) -> list:
-    """Values of types `avals` as a loop of XLA may hold them, which forgets what is but terms.
+    """Return values of types `avals` in the form that a loop of XLA can carry.
 
-    Terms of a sum become parts of one array, along a last axis that their mesh axes split.
+    XLA's loops lose the information that values are terms of a sum. Terms become parts of one
+    array, along a last axis that their mesh axes split.
     """
     pairs = [(x, a, pack_type(a)) for x, a in zip(xs, avals, strict=True)]
     return [x if to is None else move_terms(hlo, x, a, to) for x, a, to in pairs]
 
 
 def unpack_terms(hlo: Any, xs: Sequence, avals: Sequence) -> list:
-    """Values of types `avals` of what `pack_terms` made of them."""
+    """Return the values of types `avals` that `pack_terms` packed."""
     found = []
     for x, a in zip(xs, avals, strict=True):
         held = pack_type(a)
@@ -224,7 +227,7 @@ def unpack_terms(hlo: Any, xs: Sequence, avals: Sequence) -> list:
 
 
 def pack_type(aval: Any) -> ShapedArray | None:
-    """The type in which a loop holds values of a type; None where that is their own."""
+    """Return the type of a value in a loop, or None if its own type can be carried."""
     lies = aval.sharded
     if lies is None or not (lies.unreduced and {*lies.mesh.explicit_axes} & lies.unreduced):
         return None
@@ -236,13 +239,13 @@ def pack_type(aval: Any) -> ShapedArray | None:
 
 
 def move_terms(hlo: Any, x: Any, aval: ShapedArray, out: ShapedArray) -> Any:
-    """Terms of type `aval` in another form, in which each device has the same elements."""
+    """Convert terms of type `aval` to another type that has the same elements on each device."""
     write = lambda y, part: hlo.op("stablehlo.reshape", [y], [part])
     return write_on_parts(hlo, [type(x)(x.name, aval)], [aval.sharded], out, write)[0]
 
 
 def keep_kinds(out: ShapedArray, x: ShapedArray, mesh: Any) -> ShapedArray:
-    """The type `out` of what is made of `x`, of the same kinds along manual axes of a mesh."""
+    """Return the type `out`, with the kinds of `x` along the manual axes of a mesh."""
     lies = x.sharded
     if lies is None or not (lies.unreduced or lies.reduced) or not mesh.manual_axes:
         return out
@@ -278,7 +281,7 @@ def keep_automatic(sharding: NamedSharding, x: Any) -> NamedSharding:
 
 
 def hide_layout(x: Any) -> Any:
-    """`x`, of which the compiler decides how it is split: its type does not say it."""
+    """Return `x` with a type without a layout, so that the compiler decides how it is split."""
     sharded = typeof(x).sharded if hasattr(x, "aval") else None
     if sharded is None:
         return x
@@ -294,9 +297,9 @@ def make_automatic(mesh: AbstractMesh) -> AbstractMesh:
 
 
 def lay_out(op: str, x: Any, out_sharding: Any, *like: Any) -> Any:
-    """`x`, split as the argument `out_sharding` of `op` says; as it is where that is None.
+    """Return `x` split as the argument `out_sharding` of `op` says; unchanged if that is None.
 
-    A spec is over the mesh in scope, else over that of `x` or of a value in `like`.
+    A spec is over the mesh in scope, or else over the mesh of `x` or of a value in `like`.
     """
     if out_sharding is None:
         return x
@@ -332,10 +335,10 @@ def cast_to_terms(x: Any, sharding: NamedSharding) -> Any:
 
 
 def compute_freely(op: str, out_sharding: Any, fun: Callable, *args: Any, **kwargs: Any) -> Any:
-    """`fun(*args, **kwargs)`, split as the argument `out_sharding` of `op` says.
+    """Return `fun(*args, **kwargs)`, split as the argument `out_sharding` of `op` says.
 
-    How it is computed is left to the compiler, so that rules need not know how results lie.
-    Arguments may be tuples of values.
+    The compiler decides the layout of intermediate values, so the rules of operations need not know
+    it. Arguments may be tuples of values.
     """
     if out_sharding is None:
         return fun(*args, **kwargs)
@@ -347,9 +350,9 @@ def compute_freely(op: str, out_sharding: Any, fun: Callable, *args: Any, **kwar
 
 
 def lay_as(x: Any, sharded: typed.Sharded | None) -> Any:
-    """`x`, split over the explicit axes of a mesh as `sharded` says, whole where that is None.
+    """Return `x`, split over the explicit axes of a mesh as `sharded` says; whole if that is None.
 
-    Of an array that is on no mesh, and so goes wherever it is used, nothing is asked.
+    An array without a mesh, which can be used with any mesh, stays unchanged.
     """
     have = typeof(x).sharded
     terms = sharded is not None and sharded.unreduced
@@ -362,10 +365,11 @@ def lay_as(x: Any, sharded: typed.Sharded | None) -> Any:
 def sharding_of_cotangent(
     aval: ShapedArray, operands: Any = (), axes: Any = None
 ) -> NamedSharding | None:
-    """The parameter that lays out a cotangent of values of type `aval`; None where none is split.
+    """Return the sharding of a cotangent of values of type `aval`, or None if nothing is split.
 
-    `operands` are what it is made of, and axis k of what is made is axis axes[k] of the value. It
-    has terms of a sum along axes that split all operands alone.
+    `operands` are the values that the cotangent is computed from. Axis k of the computed value is
+    axis axes[k] of the cotangent. The result has terms of a sum along the axes that split all
+    operands.
     """
     sharded = typed.dual_of(aval)
     if operands and sharded is not None:
@@ -382,7 +386,7 @@ def sharding_of_cotangent(
 
 
 def show_spec(params: dict, name: str) -> dict:
-    """Parameters as they are printed: of a sharding the spec, for types say the mesh."""
+    """Return parameters for printing: the spec instead of the sharding; types show the mesh."""
     sharding = params.get(name)
     return params if sharding is None else {**params, name: sharding.spec}
 

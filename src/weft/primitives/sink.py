@@ -15,9 +15,9 @@ class SinkEffect(Effect):
 
 
 class DceSink(Primitive):
-    """No results: its operand is computed though nothing else may need it.
+    """Compute the operand even if nothing else needs it. No results.
 
-    With `prevent_mlir_dce` XLA has to compute it too, in what it compiles.
+    With `prevent_mlir_dce` XLA has to compute it too, in the compiled program.
     """
 
     name = "dce_sink"

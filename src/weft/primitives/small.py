@@ -37,12 +37,12 @@ def is_small(x: ShapedArray) -> bool:
 
 # --- elements -------------------------------------------------------------------------------
 #
-# An element of each matrix of a batch is an Expr with the axes of the batch; a row or a column has
-# one axis more, along which elements repeat.
+# An element of each matrix of a batch is an Expr with the axes of the batch. A row or a column has
+# one more axis, along which the element index varies.
 
 
 def pivot_size(x: Expr) -> Expr:
-    """|x|, or |Re x| + |Im x|, by which LAPACK compares pivots."""
+    """Return |x|, or |Re x| + |Im x| for complex x, as LAPACK compares pivots."""
     size = abs(x.part("real"))
     return size + abs(x.part("imag")) if dtypes.is_complex(x.dtype) else size
 
@@ -83,9 +83,9 @@ def join_elements(x: Sequence[Sequence[Expr]]) -> Any:
 
 
 def eliminate_columns(a: list[list[Expr]], steps: int) -> list[Expr]:
-    """Factor in place with partial pivoting, as LAPACK's getrf; the pivots (int32) are returned.
+    """Factor in place with partial pivoting, as LAPACK's getrf; return the pivots (int32).
 
-    As many columns as there are `steps` are eliminated; what is right of them moves along.
+    The first `steps` columns are eliminated; the columns to their right are updated.
     """
     m = len(a)
     pivots = []
@@ -166,7 +166,7 @@ def write_triangular(
 ) -> Any:
     """Write the solution of small triangular systems, by substitution."""
     e = split_elements(hlo, a)
-    if transpose_a == left_side:  # the right side's system is that of the transposes
+    if transpose_a == left_side:  # x op(a) = b is solved as its transpose
         e, lower = [list(row) for row in zip(*e, strict=True)], not lower
     if conjugate_a:
         e = [[c.conjugate() for c in row] for row in e]
@@ -176,7 +176,7 @@ def write_triangular(
 
 
 def solve_triangle(e: list[list], b: list[Expr], lower: bool, unit: bool = False) -> list[Expr]:
-    """The rows of x for which e x = b, for triangular e."""
+    """Return the rows of the solution x of e x = b, for triangular e."""
     n = len(b)
     x: list[Any] = [None] * n
     for i in range(n) if lower else reversed(range(n)):
@@ -191,10 +191,11 @@ def solve_triangle(e: list[list], b: list[Expr], lower: bool, unit: bool = False
 
 
 class SmallSolve(matrices.MatrixPrimitive):
-    """x for which a x = b, by elimination with partial pivoting; inf or NaN where a is singular.
+    """The solution x of a x = b, by elimination with partial pivoting.
 
-    Shapes: a (..., n, n) with n <= 4, b and x (..., n, k). Dtypes: as LAPACK has them. Source:
-    Higham, "Accuracy and Stability of Numerical Algorithms" (2002), algorithm 9.2.
+    inf or NaN where a is singular. Shapes: a (..., n, n) with n <= 4, b and x (..., n, k). Dtypes:
+    as in LAPACK. Source: Higham, "Accuracy and Stability of Numerical Algorithms" (2002), algorithm
+    9.2.
     """
 
     name = "small_solve"
@@ -245,7 +246,7 @@ small_solve_p = SmallSolve()
 
 
 def solve_small(a: Any, b: Any) -> Any:
-    """x for which a x = b, for a (..., n, n) with n <= 4 and b (..., n, k)."""
+    """Solve a x = b, for a (..., n, n) with n <= 4 and b (..., n, k)."""
     return small_solve_p.apply(a, b)[0]
 
 

@@ -101,7 +101,10 @@ class Sort(Primitive):
 
 
 def lower_keys(hlo: Any, x: Any) -> list:
-    """Integers whose lexicographic order is that of the elements of `x`; `x` if it has integers."""
+    """Return integers with the lexicographic order of the elements of `x`.
+
+    Integers are returned unchanged.
+    """
     x = Expr(hlo, x)
     if dtypes.is_complex(x.dtype):
         return [key for p in ("real", "imag") for key in lower_keys(hlo, x.part(p).value)]
@@ -251,13 +254,12 @@ def sort_key_val(
 
 
 class Partition(Primitive):
-    """x so arranged along `axis` that what sorting would put at some places is there.
+    """x rearranged along `axis` so that given ranks hold the elements that sorting puts there.
 
-    What comes before such a place is not larger, and what comes after it no smaller; the order is
-    that of `sort`. `kth` gives the places; those that are none count for nothing. With `places` the
-    result is where the elements were (int32).
-    Shapes: x and kth of one rank, alike but along the axis; x's. Dtypes: x any, kth int32.
-    Source: weft.
+    The elements before such a rank are not larger, and the elements after it not smaller. The order
+    is that of `sort`. `kth` holds the ranks; ranks out of range are ignored. With `places` the
+    result is the original indices of the elements (int32). Shapes: x and kth of one rank, alike
+    except along the axis; the result's is x's. Dtypes: x any, kth int32. Source: weft.
     """
 
     name = "partition"
@@ -478,9 +480,10 @@ class FindPlaces(families.AlongAxis):
 
 
 def find_places_by_rank(mask: Any, size: int) -> Any:
-    """`find_places` along rows: of the places before which as many are found, the last one.
+    """Return `find_places` along rows: the position of the k-th True for each k below `size`.
 
-    All places are written, for a choice in each turn that nobody can foresee takes longer.
+    Each position is written at the number of True before it; the last write wins. All positions are
+    written, since a branch on the mask would be mispredicted.
     """
     rows, n = typeof(mask).shape
     dtype = index_dtype(INT32, n)

@@ -59,7 +59,7 @@ class SparseProduct(Bilinear):
         return lower_jaxpr(hlo, stage_whole(multiply, [x.aval for x in xs]), xs)
 
     def compute_widely(self, x: Any, y: Any, *places: Any, **params: Any) -> Any:
-        """Return the product; that of narrow floats is added up in float32."""
+        """Return the product. Narrow floats are added up in float32."""
         dtype = typeof(x).dtype
         narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
         wide = [layout.convert(v, np.dtype(np.float32)) if narrow else v for v in (x, y)]
@@ -147,7 +147,7 @@ class CooSample(SparseProduct):
     """out[k] = sum over l of lhs[i, l] * rhs[j, l], with indices[k] = (i, j): entries of lhs rhs^T.
 
     Shapes: lhs [rows, lanes], rhs [cols, lanes], indices [n, 2]; the result is [n], 0 where indices
-    are outside. Dtypes: as coo_dot, of which it is the adjoint.
+    are outside. Dtypes: as coo_dot; it is the adjoint of coo_dot.
     """
 
     name = "coo_sample"
@@ -180,10 +180,11 @@ class CooSample(SparseProduct):
 
 
 class Resample(Bilinear):
-    """out[i, t, l] = sum over j of weights[t, j] * x[i, starts[t] + j, l], for a matrix of bands.
+    """out[i, t, l] = sum over j of weights[t, j] * x[i, starts[t] + j, l], for a banded matrix.
 
-    Shapes: x [rows, n, lanes], weights [m, k], starts [m], from 0 to n - k; back [n, h] and firsts
-    [n] are those of the matrix's transpose. Dtypes: a float; int32 for starts and firsts.
+    Shapes: x [rows, n, lanes], weights [m, k], starts [m], from 0 to n - k. back [n, h] and firsts
+    [n] are the weights and starts of the transposed matrix. Dtypes: a float; int32 for starts and
+    firsts.
     """
 
     name = "resample"
@@ -249,7 +250,7 @@ def as_coo(indptr: Any) -> dict:
 
 
 def is_inside(index: Any, size: int) -> Any:
-    """Return True if indices are those of one of `size` elements."""
+    """Return True where an index is at least 0 and below `size`."""
     dtype = typeof(index).dtype
     if size > np.iinfo(dtype).max:
         return ge(index, layout.literal(0, dtype))
@@ -276,7 +277,7 @@ def gather_rows(x: Any, rows: Any) -> Any:
 
 
 def add_rows(count: int, rows: Any, updates: Any) -> Any:
-    """A matrix of `count` rows, the sums of those of `updates` by their row; others are dropped."""
+    """Return a matrix of `count` rows that sums `updates` by row number; others are dropped."""
     n, lanes = typeof(updates).shape
     dims = indexing.ScatterDimensionNumbers((1,), (0,), (0,))
     zeros = layout.full((count, lanes), 0, typeof(updates).dtype)

@@ -115,11 +115,11 @@ def accuracy_attribute(accuracy: Tolerance | AccuracyMode) -> str:
 
 
 class Transcendental(Costly):
-    """Members of `Elementwise` that may be given an accuracy, kept as a parameter only if given.
+    """Members of `Elementwise` with an optional accuracy, which is a parameter only if given.
 
-    `signs` says for the parts of a complex result whether their signs are those of the operand's
-    real and imaginary part (1), the opposite ones (-1), or others (0). `of_parts` writes the
-    function of a complex number by real functions of its parts, where that is more exact.
+    `signs` has an entry for each part of a complex result: 1 if its sign is that of the same part
+    of the operand, -1 if it is the opposite, 0 otherwise. `of_parts` writes the function of a
+    complex number with real functions of its parts, where that is more exact.
     """
 
     signs: tuple[int, int] = (0, 0)
@@ -147,9 +147,9 @@ class Transcendental(Costly):
 
 
 def copy_signs(y: Expr, x: Expr, signs: tuple[int, int]) -> Expr:
-    """Give the parts of y the signs of those of x, or the opposite ones.
+    """Give the parts of y the signs of the parts of x, or the opposite ones.
 
-    On a branch cut a zero's sign says on which side x is. XLA's formulas lose it.
+    On a branch cut the sign of a zero says on which side x is. XLA's formulas lose it.
     """
     parts = []
     for name, sign in zip(("real", "imag"), signs, strict=True):
@@ -230,10 +230,11 @@ exp2_p = define_tuned(
 
 
 def lower_exp2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
-    """2**r * 2**n, x = n + r: rounding x log 2 would cost |x| / 2 units.
+    """Write 2**x as 2**r * 2**n, x = n + r: rounding x log 2 would cost |x| / 2 ulp.
 
-    2**n is put together from bits, in two halves: n may be one beyond the largest exponent. 2**r is
-    exp(r log 2); in float32 a polynomial, which takes a third of the time, to 5e-9.
+    2**n is assembled from bits, as two factors, since n may exceed the largest exponent by one.
+    2**r is exp(r log 2); in float32 it is a polynomial with an error of 5e-9, which is three times
+    as fast.
     """
     x = Expr(hlo, x)
     if aval.dtype not in _EXPONENT:
@@ -727,7 +728,7 @@ def asinh_slope(x: Any) -> Any:
 acosh_p = define_tuned(
     "acosh",
     "chlo.acosh",
-    # two roots, not that of x**2 - 1: the product has the branch cuts of acosh
+    # two roots, not sqrt(x**2 - 1): the product has acosh's branch cuts
     lambda t, y, x: mul(t, mul(rsqrt(sub(x, 1)), rsqrt(add(x, 1)))),
     """Return the inverse hyperbolic cosine.
 

@@ -109,7 +109,7 @@ class ManualAxisType(Record):
 
     @classmethod
     def of(cls, aval: ShapedArray) -> ManualAxisType:
-        """Return that of values of a type."""
+        """Return the manual type of values of type `aval`."""
         lies, varying = aval.sharded, axes_of_varying(aval.varying)
         if lies is None:
             return cls(varying)
@@ -190,10 +190,11 @@ pvary_p = Pvary()
 
 
 class ManualCast(LinearByElement):
-    """A family: x, of another kind along `axes`, which the program is for: from `old` to `new`.
+    """A family: x with another kind along the manual `axes`, from `old` to `new`.
 
-    Kinds are "varying", "unreduced" (terms of a sum), "reduced" (whole, and the cotangent
-    unreduced) and "" (whole, and the cotangent too). `mesh` is that of the type of the result.
+    Kinds are "varying", "unreduced" (terms of a sum), "reduced" (the same on all devices, with an
+    unreduced cotangent) and "" (the same on all devices, as is the cotangent). `mesh` is the mesh
+    of the type of the result.
     """
 
     elements = Elements.PLACED
@@ -228,7 +229,7 @@ class Preduced(ManualCast):
 
 
 class UnreducedPsum(ManualCast, Meeting):
-    """The sum of x, of which each device along `axes` has a term. Source: StableHLO, all_reduce."""
+    """The sum of x over `axes`; each device has one term. Source: StableHLO, all_reduce."""
 
     name = "unreduced_psum"
     old = "unreduced"
@@ -254,7 +255,7 @@ class ReducedVary(ManualCast):
 
 
 def with_kind(aval: ShapedArray, axes: Sequence, mesh: AbstractMesh, new: str) -> ShapedArray:
-    """A type that is `new` along `axes`, and neither unreduced nor reduced along them otherwise."""
+    """Return a type that has the kind `new` along `axes`, and no other kind along them."""
     lies, kinds = aval.sharded, {}
     for kind in KINDS:
         have = getattr(lies, kind, NO_NAMES)
@@ -281,7 +282,7 @@ def kind_of(x: Any, name: Name) -> str:
 
 
 def split_kinds(x: Any, axes: Sequence[Name]) -> list[tuple[Any, tuple]]:
-    """The casts that make a value vary along `axes`, along which it does not, and of which each."""
+    """Return the casts that make a value vary along `axes`, each with its axes."""
     if not axes or typeof(x).sharded is None:
         return [(pvary_p, tuple(axes))] if axes else []
     kinds = {n: kind_of(x, n) for n in axes}
@@ -345,9 +346,9 @@ def add_terms(ct: Any) -> Any:
 
 @memo_jaxpr
 def list_meetings(jaxpr: Jaxpr) -> tuple[tuple[Eqn, Any], ...]:
-    """The operations of a program for which devices wait for each other, in order, each with a key.
+    """Return the synchronizing operations of a program in order, each with a key.
 
-    Those of equal keys may meet, though devices come to them in different programs.
+    Operations with equal keys may synchronize with each other even in different programs.
     """
     found: list[tuple[Eqn, Any]] = []
     for eqn in jaxpr.eqns:
@@ -363,10 +364,11 @@ def list_meetings(jaxpr: Jaxpr) -> tuple[tuple[Eqn, Any], ...]:
 
 
 def check_meetings(op: str, decides: ShapedArray, branches: Sequence[Jaxpr]) -> None:
-    """Raise where devices that a value sends different ways would wait for each other in vain.
+    """Raise if devices that take different branches would wait for each other forever.
 
-    Of the branches each device takes one; of one alone, as often as it will. One operation that
-    all branches have is no matter; of several, XLA may do each in an order of its own.
+    The value `decides` selects a branch on each device; with one branch, it decides how often the
+    branch runs. One synchronizing operation that all branches share is allowed. Several are not,
+    since XLA may order them differently in each branch.
     """
     sizes = {axis.name: axis.size for axis in named_axes.value}
     apart = [n for n in axes_of_varying(decides.varying) if sizes.get(n) != 1]

@@ -1,8 +1,8 @@
 """Elementary functions of float64 on the CPU, as formulas.
 
-XLA:CPU calls the C library for each element; a formula is vectorized, and within a unit or two.
-tools/make_formulas.py makes kernels of some, so run it after a change. The polynomials, and how
-they are put together, are those of fdlibm (Sun Microsystems, 1993; see NOTICE).
+XLA:CPU calls the C library for each element; a formula is vectorized, with an error of 1 to 2 ulp.
+tools/make_formulas.py makes kernels from some of them, so run it after a change. The polynomials
+and their evaluation are from fdlibm (Sun Microsystems, 1993; see NOTICE).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def cosine(r: Expr, low: Expr, z: Expr) -> tuple[Expr, Expr]:
 
 
 def sine_after(turned: int) -> Callable[[Expr], Expr]:
-    """The sine, or that of x and `turned` quarters of a turn."""
+    """Return the formula of the sine of x plus `turned` quarter turns."""
 
     def write(x: Expr) -> Expr:
         *r, k = split_turns(x)
@@ -138,12 +138,12 @@ def sine_ratio(x: Expr) -> Expr:
     )
     inverse = below.inverse()
     out = top * inverse
-    # what is left over of the quotient, and both roundings
+    # Add the remainder of the quotient and both rounding errors.
     return out + ((top - out * below) + (more - out * less)) * inverse
 
 
 def add_quarters(count: Expr, x: Expr, more: Expr) -> Expr:
-    """The small number of pi / 4, and x, and what is smaller than x."""
+    """Return count * pi / 4 + x + more, for a small integer count and `more` smaller than x."""
     high, low = _PI_4
     return count * high + (x + (more + count * low))
 
@@ -218,10 +218,11 @@ def third_root(x: Expr) -> Expr:
 
 
 def write_log(x: Expr, usual: bool = False) -> Expr:
-    """The logarithm in float64, within a unit: XLA:CPU calls the C library for each element.
+    """Write the logarithm in float64, within 1 ulp. XLA:CPU calls the C library for each element.
 
-    2 artanh(f / (2 + f)) + n log 2 of x = (1 + f) 2**n, 1 + f between sqrt(1/2) and sqrt(2); the
-    sum is that of fdlibm's e_log.c. A number is `usual` if it is positive, finite and normal.
+    For x = (1 + f) 2**n, with 1 + f between sqrt(1/2) and sqrt(2), it is 2 artanh(f / (2 + f)) + n
+    log 2, evaluated as in fdlibm's e_log.c. A number is `usual` if it is positive, finite and
+    normal.
     """
     bits = x.bitcast(I64)
     n = (bits - 0x3FE6A09E667F3BCD).apply("shift_right_arithmetic", 52)
@@ -276,13 +277,13 @@ def hyperbolic(sine: bool) -> Callable[[Expr], Expr]:
         low, z = (t - r) - less, r * r
         odd = r + (z * r * z.polynomial(_SINH) + low)
         even = z * 0.5 + (z * z * z.polynomial(_COSH) + low * r)
-        # halves of 2**n and 2**-n, of which the second may be none
+        # 2**n / 4 and 2**-n / 4. The exponent of the latter is bounded; beyond, it is negligible.
         up, down = (n - 2).power_of_two(), (-2 - n.apply("minimum", 100)).power_of_two()
         total, difference = up + down, up - down
         if not sine:
             return (total + (total * even + difference * odd)) * 2
         out = (difference + (difference * even + total * odd)) * 2
-        return copy_sign((a < 1e-9).select(a, out), x)  # half of the least would be taken for 0
+        return copy_sign((a < 1e-9).select(a, out), x)  # x: half of a tiny x is flushed to 0
 
     return write
 

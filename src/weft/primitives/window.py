@@ -58,7 +58,7 @@ def count_places(size: int, window: int, stride: int) -> int:
 def pad_pairs(
     op: str, padding: Any, sizes: Sequence[int], windows: Sequence[int], strides: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
-    """(low, high) padding of each axis: as given, or what 'SAME', 'SAME_LOWER' and 'VALID' mean."""
+    """Return the (low, high) padding of each axis, from pairs, 'SAME', 'SAME_LOWER' or 'VALID'."""
     if not isinstance(padding, str):
         return families.index_pairs(op, "padding", padding)
     kind = padding.upper()
@@ -181,9 +181,9 @@ def lower_windows(
 
 
 def window_elements(x: Any, fill: Any, params: dict) -> list:
-    """For each place in a window, that element of every window: as many strided slices.
+    """Return strided slices, one for each position in a window: its element of every window.
 
-    `fill` is what the padding holds: a scalar, or one for each index of the first axis of x.
+    `fill` is the value of the padding: a scalar, or one for each index of the first axis of x.
     """
     config = tuple(
         (low, high, base - 1)
@@ -362,10 +362,10 @@ def worst_value(select_prim: Comparison, dtype: np.dtype) -> Any:
 
 
 class SelectAndGatherAdd(families.LinearInFirst):
-    """Of each window, the element of `tangents` where `operand` has the element that is selected.
+    """The element of `tangents` in each window where `operand` has its selected element.
 
-    `select_prim` is ge or le: the first maximum or minimum. Linear in `tangents`.
-    Source: StableHLO, reduce_window of pairs.
+    `select_prim` is ge or le: the first maximum or minimum. Linear in `tangents`. Source:
+    StableHLO, reduce_window of pairs.
     """
 
     name = "select_and_gather_add"

@@ -1,10 +1,9 @@
-"""`Array`: a buffer on a device and its type. Making one, reading one, letting one go.
+"""`Array`: a buffer on a device and its type. Arrays are made, read and deleted here.
 
-The class of arrays is jaxlib's, in C++; `Array` holds the members it is given, none of which
-computes. C++ knows no dtypes but NumPy's, so an array of random keys is a `KeyArray`, with the same
-members: its type, and an array of the words that the keys are made of. Operators and methods that
-compute are attached by numpy/methods.py; how the parts of an array over several devices are made
-and read is shards.py's.
+The class of arrays is jaxlib's, in C++. `Array` holds the members that it gets, none of which
+computes. C++ knows NumPy's dtypes only, so an array of random keys is a `KeyArray` with the same
+members: it holds its type and an array of the words of the keys. numpy/methods.py attaches
+operators and methods that compute. shards.py makes and reads the parts of an array over devices.
 """
 
 from __future__ import annotations
@@ -172,10 +171,11 @@ def host_view(x: Any) -> np.ndarray:
 
 
 def look_for(x: Any) -> None:
-    """Wait awake for `x` to be computed, as long as that has paid lately; then others wait asleep.
+    """Poll until `x` is computed, if polling was successful lately; otherwise return at once.
 
-    To be woken takes 10 us, and 60 in a virtual machine, in which many a program is computed. One
-    that is longer needs the processor: each time looked for in vain halves how long the next is.
+    Waking a waiting thread takes 10 us, and 60 us in a virtual machine, which is longer than many
+    programs run. A longer program needs the processor, so each unsuccessful poll halves the next
+    one.
     """
     if x.is_deleted() or _is_ready(x):
         return
@@ -347,7 +347,7 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
 
     @property
     def global_shards(self) -> list[shards.Shard]:
-        """The parts of the array on all devices; those of other processes are without data."""
+        """The parts of the array on all devices. Parts in other processes have no data."""
         check_alive(self)
         return shards.shards_of(self, everywhere=True)
 
@@ -506,7 +506,7 @@ class KeyArray(HasAval):
 
     @property
     def global_shards(self) -> list[shards.Shard]:
-        """The parts of the array on all devices; those of other processes are without data."""
+        """The parts of the array on all devices. Parts in other processes have no data."""
         return [*map(self._shard, self.words.global_shards)]
 
     def _shard(self, shard: shards.Shard) -> shards.Shard:
@@ -568,7 +568,7 @@ _ENGINE_METHODS = {
 
 
 def _attach() -> None:
-    """Give the class of C++, and that of random keys, the members of `Array`."""
+    """Give the C++ class and the class of random keys the members of `Array`."""
     left = ("__new__", "__dict__", "__weakref__", "__module__", "__annotations__", "__slots__")
     for name, member in {**vars(HasAval), **vars(Array)}.items():
         if name not in left:

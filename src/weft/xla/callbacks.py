@@ -1,9 +1,9 @@
-"""Python functions that a running program calls: whose call it is, and what becomes of an error.
+"""Python functions that a running program calls: the lookup of the function, and its errors.
 
-jaxlib knows a callback by its index in the program alone; the number that the program passes
-says which run of it that is. So an executable holds no Python function, may be kept on disk, and a
-function lives as long as the `Executable` that names it. Primitives with callbacks are
-primitives/effects.py's.
+jaxlib knows a callback only by its index in the program. The token that the program passes
+identifies the run. So an executable holds no Python function and may be stored on disk, and a
+function lives as long as the `Executable` that refers to it. primitives/effects.py has the
+primitives with callbacks.
 """
 
 from __future__ import annotations

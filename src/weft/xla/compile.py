@@ -74,11 +74,11 @@ def compile_text(
     chosen: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
     flags: Flags = NO_FLAGS,
 ) -> tuple[Any, str]:
-    """The loaded executable of a module, and where it comes from: the disk cache, if known there.
+    """Return the loaded executable of a module, and its origin: compiled, or a cache.
 
-    `settings` are XLA flags of the user's, which win over `flags`. `host_calls` is how many Python
-    functions the program calls, which the executable knows by index alone. Over a mesh, `chosen`
-    says for each parameter and each result whether the compiler may choose its sharding.
+    `settings` are the user's XLA flags, which override `flags`. `host_calls` is the number of
+    Python functions that the program calls; the executable knows them by index only. Over a mesh,
+    `chosen` says for each parameter and each result if the compiler may choose its sharding.
     """
     if vars(Executable)["__call__"] is refuse_in_child:
         refuse_in_child()
@@ -140,7 +140,8 @@ def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) ->
     disk = disk_cache(config.compilation_cache_dir)
     places = f"{describe_machine(devices[0])} {' '.join([str(d.id) for d in devices])}"
     key = cache_key(text, made_of[2], fingerprint(), places)
-    keep: Callable = (lambda _, x: x) if host_calls else keep_loaded  # its entries are of one alone
+    # Callbacks belong to one executable.
+    keep: Callable = (lambda _, x: x) if host_calls else keep_loaded
     if (blob := disk.get(key)) is not None:
         try:
             loaded = devices[0].client.deserialize_executable(blob, listed, options, *entries)
@@ -158,7 +159,7 @@ def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) ->
     return keep(made_of, loaded), "compiled"
 
 
-_LOADED: dict[tuple, Any] = {}  # executables by what they were made of, the latest used last
+_LOADED: dict[tuple, Any] = {}  # executables by their inputs; the last used comes last
 
 
 def keep_loaded(made_of: tuple, loaded: Any) -> Any:
@@ -179,20 +180,20 @@ def forget_loaded() -> None:
 UNOPTIMIZED = ("xla_backend_optimization_level", 0), ("xla_llvm_disable_expensive_passes", True)
 
 
-# per platform and set of extra options, of which there are few; used for each program
+# The platforms and sets of extra options are few. The result is used for each program.
 @functools.cache
 def default_options(platform: str, extra: tuple[tuple[str, str], ...] = ()) -> tuple[bytes, tuple]:
     """Return XLA's defaults for a platform, as a CompileOptionsProto, and flags to set beside.
 
-    Source: xla/pjrt/proto/compile_options.proto: field 3 of it holds ExecutableBuildOptionsProto,
-    whose field 3 is DebugOptions, whose field 500 maps names of options to values.
+    Source: xla/pjrt/proto/compile_options.proto. Its field 3 is ExecutableBuildOptionsProto; field
+    3 of that is DebugOptions; and field 500 of that maps names of options to values.
     """
     defaults = _jax.CompileOptions().SerializeAsString()
     for name, value in extra:
         given = write_field(1, name.encode()) + write_field(2, value.encode())
         for number in (500, 3, 3):
             given = write_field(number, given)
-        defaults += given  # what is repeated is merged
+        defaults += given  # protobuf merges repeated fields
     tools = find_cuda_tools() if platform == "cuda" else None
     return defaults, (("xla_gpu_cuda_data_dir", tools),) if tools else ()
 
@@ -238,13 +239,13 @@ _UNFINISHED: set = set()  # locks of the calls that run in a thread of their own
 
 
 def run_to_end(call: Callable[[], Any]) -> Any:
-    """The result of a call of XLA, which Ctrl-C does not cut short.
+    """Return the result of a call of XLA, which Ctrl-C does not interrupt.
 
-    In the main thread XLA stops waiting for its own threads when a signal comes, and frees
-    what they still read. So the call runs in another thread, and only the wait for it ends.
+    In the main thread, a signal makes XLA stop waiting for its own threads and free memory that
+    they still read. So the call runs in another thread, and only the wait for it ends.
     """
     if threading.current_thread() is not threading.main_thread():
-        return call()  # where no signal is handled
+        return call()  # Python handles signals in the main thread only
     results: list = []
     done = threading.Lock()
 
@@ -457,7 +458,7 @@ class Executable:
 
 
 def describe_memory(out_avals: Sequence[Any], args: Sequence[Any]) -> str:
-    """Return the line that says for which arrays a program found no memory."""
+    """Return the error line that names the arrays of a program that ran out of memory."""
     given = [a.aval for a in args if hasattr(a, "aval")]
     sizes = [(a, a.nbytes / 2**30) for a in (*out_avals, *given)]
     largest = ", ".join(f"{a} ({n:.3g} GiB)" for a, n in sorted(sizes, key=lambda s: -s[1])[:3])
@@ -471,10 +472,10 @@ def describe_memory(out_avals: Sequence[Any], args: Sequence[Any]) -> str:
 
 @functools.cache
 def much_memory() -> int:
-    """An eighth of this machine's memory, in bytes; a program that gives more waits for its end.
+    """Return an eighth of this machine's memory, in bytes. Programs with larger results block.
 
-    A result for which there is no memory after its call has returned ends the process when NumPy
-    reads it. A call whose operands are there raises.
+    If a result's memory cannot be allocated after its call has returned, the process ends when
+    NumPy reads the result. A call with ready operands raises instead; so large programs block.
     """
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8
@@ -485,10 +486,10 @@ def much_memory() -> int:
 def must_wait(loaded: Any, count: int) -> bool:
     """Return True if a call over `count` devices has to end before the next one begins.
 
-    On CPUs, a device that waits for others in a collective holds a thread of XLA's, and so
-    does a device that is to begin a call while 32 are under way. Where there are too few threads
-    for both, a loop of calls that nobody waits for would stop for good. Between processes, a call
-    that breaks is to say which of them is lost.
+    On CPUs, a device that waits for others in a collective occupies a thread of XLA's, as does a
+    device that waits to begin a call while 32 calls run. If there are too few threads for both, a
+    loop of calls that nobody waits for deadlocks. Between processes, waiting shows which process is
+    lost when a call fails.
     """
     devices = loaded.local_devices()
     if devices[0].platform != "cpu" or (len(devices) == count and not has_few_threads(count)):

@@ -41,9 +41,9 @@ def cache_key(text: str | bytes, *parts: str | bytes) -> str:
 
 @functools.cache
 def fingerprint() -> str:
-    """Return what an executable depends on besides its program: jaxlib, machine, environment.
+    """Return the inputs of an executable besides its program: jaxlib, machine, environment.
 
-    Code for one CPU crashes on another, and XLA splits loops for as many CPUs as it finds.
+    Code for one CPU crashes on another, and XLA splits loops by the number of CPUs that it finds.
     """
     cpus = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
     environment = [os.environ.get(name, "") for name in ("NPROC", "XLA_FLAGS")]
@@ -204,17 +204,18 @@ class Stats(NamedTuple):
 
 
 class DiskCache:
-    """Blobs by key in `directory`, at most about `max_bytes`; the least recently used go first.
+    """Blobs by key in `directory`, at most about `max_bytes`. The least recently used go first.
 
-    Any number of processes and threads may share a directory, without locks: a file appears whole,
-    by a rename, and its time of modification is when it was last used. `directory` None, or one
-    that others can write, turns the cache off. No method raises for what it meets on disk.
+    Any number of processes and threads may share a directory without locks: files are complete when
+    they appear, by a rename, and their modification time is the time of their last use. The cache
+    is off if `directory` is None or writable by others. No method raises because of the state of
+    the disk.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None, max_bytes: int) -> None:
         self.directory = "" if directory is None else os.fspath(directory)
         self.max_bytes = max_bytes
-        self._target = max_bytes - max_bytes // 8  # what is left after eviction
+        self._target = max_bytes - max_bytes // 8  # size after eviction
         self.hits = self.misses = 0
         self._problem = None if self.directory else "turned off"
         # A scan every `_stride` bytes written keeps the bound. Each process starts at random along
@@ -259,11 +260,11 @@ class DiskCache:
         return sum(self._remove(entry, ENTRY) for entry in self.entries())
 
     def entries(self) -> list[Entry]:
-        """Return what is kept, the least recently used first."""
+        """Return the entries, the least recently used first."""
         return self._scan(ENTRY)
 
     def stats(self) -> Stats:
-        """Return what is kept and how this object fared."""
+        """Return the size of the cache, and the hits and misses of this object."""
         sizes = [entry.bytes for entry in self.entries()]
         return Stats(
             self.directory or None, self._problem, len(sizes), sum(sizes), self.max_bytes,

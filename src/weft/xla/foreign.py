@@ -67,9 +67,9 @@ class ForeignCall(NamedTuple):
 
 
 class ForeignExecutable(Executable):
-    """A program that makes `calls`. Its first run is waited for, to say whose an error is.
+    """A program that makes `calls`. Its first run blocks, so that errors name their call.
 
-    A wrong signature shows at once, in each run; so later runs are XLA's alone.
+    A wrong signature raises in every run. So later runs are plain calls.
     """
 
     __slots__ = ("calls", "has_run")
@@ -106,9 +106,9 @@ def write_kernel_call(
     config: str = "{}",
     **attrs: Any,
 ) -> list[Value]:
-    """Call a kernel. `layouts` are those of operands and of results, axes from the fastest on.
+    """Call a kernel. `layouts` has those of operands and of results, the fastest axes first.
 
-    `aliases` says which result takes the buffer of which operand; `config` are the attributes.
+    `aliases` maps a result to the operand with its buffer; `config` are the attributes.
     """
 
     def layouts_text(orders: Sequence[Sequence[int]]) -> str:

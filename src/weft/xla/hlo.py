@@ -71,14 +71,14 @@ class Repeat(enum.Enum):
 
 
 class Part(NamedTuple):
-    """One device of a mesh, for which a region is written.
+    """The device of a mesh for which a region is written.
 
     Attributes:
       axes: names and sizes of the axes of the mesh. The first ones may be known by the names of
         pmaps.
       mesh: the mesh.
       symbol: the name of the mesh in the text.
-      automatic: the axes over which the compiler splits what is written.
+      automatic: the axes over which the compiler splits the region.
       pmaps: the names of the pmaps along the first axes; None within a shard_map.
     """
 
@@ -90,7 +90,7 @@ class Part(NamedTuple):
 
 
 class FrontendAttributes(str):
-    """Attributes of operations, `a = "b", n = "3"`, of which a scope may hold some.
+    """Attributes of operations, `a = "b", n = "3"`, which a scope may hold.
 
     `pairs` has the text of each value by name.
     """
@@ -162,7 +162,7 @@ class Builder:
         """Write one operation; each region is a function that writes its lines.
 
         `attrs` are attribute texts by name, as in `dimensions="array<i64: 0>"`, which the operation
-        defines; those of `discardable` are of other dialects.
+        defines. `discardable` are attributes of other dialects.
         """
         count = self.count
         outs = [Value(f"%{count + i}", a) for i, a in enumerate(out_avals, 1)]
@@ -193,11 +193,11 @@ class Builder:
     def read_pattern(
         self, start: int, count: int, operands: Sequence[Value], outs: Sequence[Value]
     ) -> tuple[Pattern | None, bool]:
-        """The pattern of the lines from `start` on, and whether it is for this region alone.
+        """Return the pattern of the lines from `start` on, and True if only this region may use it.
 
-        `count` names were given before. There is none where lines hold names of other values than
-        constants, where operands are the same, for nothing tells which of them comes first, and
-        where operations in a region are named, by numbers of this module or a scope of this place.
+        `count` names were assigned before. There is no pattern if lines name values that are not
+        constants; if operands are equal, so that their order is unknown; or if operations in a
+        region have names, which are numbers of this module or scopes of this place.
         """
         given = {v.name: i for i, v in enumerate(operands)}
         n, text = len(operands), "\0".join(self.lines[start:])
@@ -384,7 +384,7 @@ class Builder:
         discardable: Mapping[str, str] | None = None,
         **attrs: Any,
     ) -> list[Value]:
-        """Call what is registered under `target`: a handler of the typed FFI, api_version 4."""
+        """Call the handler registered as `target`, of the typed FFI (api_version 4)."""
         attrs = {"api_version": "4 : i32", "backend_config": backend_config, **attrs}
         return self.op(
             "stablehlo.custom_call",
@@ -402,11 +402,11 @@ class Builder:
         out_avals: Sequence[ShapedArray],
         effect: Any = None,
     ) -> list[Value]:
-        """Call a Python function; one that has no effect may go if its results do.
+        """Call a Python function. A call without an effect may go if its results are unused.
 
-        It is given the token, which says what run of the program it is called from, and gives it
-        on: so calls with an effect are made in order here. Where that is to hold between regions
-        and functions too, these pass the token on as well.
+        The call takes the token, which identifies the run of the program, and returns it. So calls
+        with an effect are ordered here. Regions and functions that keep the order pass the token on
+        as well.
         """
         self.host_calls.append(function)
         token, *outs = self.custom_call(
@@ -429,7 +429,8 @@ class Builder:
     def on_host(self, out_avals: Sequence[ShapedArray]) -> str:
         """Return the sharding of a call of Python with these results, in a program over a mesh.
 
-        The first device makes it, with all of the operands; within what is written for one, each.
+        The first device makes the call, with complete operands; in a region for one device, each
+        does.
         """
         each = self.part is not None
         symbol = self.named(EACH_DEVICE if each else FIRST_DEVICE)
@@ -438,7 +439,7 @@ class Builder:
         return f"#sdy.sharding_per_value<[{listed}]>"
 
     def threaded(self, write: Callable, gives: bool = True) -> Callable:
-        """`write` with the token before what it takes and, if it `gives`, before what it gives."""
+        """Return `write` with the token as first operand and, if it `gives`, as first result."""
 
         def with_token(token: Value, *args: Value) -> list[Value]:
             self.token = token
@@ -689,6 +690,6 @@ def pairs_text(texts: dict[str, str | None]) -> str | None:
 
 
 def quote_text(x: str) -> str:
-    """A string in MLIR's notation: what is not printable ASCII as the bytes of its UTF-8."""
+    """Return a string in MLIR's notation: bytes that are not printable ASCII are escaped."""
     plain = lambda byte: 32 <= byte < 127 and byte not in b'"\\'
     return '"' + "".join(chr(b) if plain(b) else f"\\{b:02X}" for b in x.encode()) + '"'

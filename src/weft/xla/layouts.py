@@ -38,7 +38,7 @@ class Layout(Record):
 
 
 class Format(Record):
-    """A layout and a sharding: all that there is to say of how an array is kept."""
+    """A layout and a sharding, which together say how an array is stored."""
 
     __slots__ = ("layout", "sharding")
 

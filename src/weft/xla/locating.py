@@ -21,7 +21,7 @@ MARK = re.compile(r' loc\("[^"]*:(\d+)"\)$')
 
 
 def operation_path(around: str, eqn: Eqn) -> str:
-    """The name of an operation in profiles: the scopes it is in, and what it is."""
+    """Return the name of an operation in profiles: its scopes, and its kind."""
     eqn = origin_of(eqn)
     called = next((b.label for b in bodies_of(eqn) if b.label), eqn.primitive.name)
     scope = [name for name in eqn.source_info.scope if type(name) is not FrontendAttributes]
@@ -38,7 +38,7 @@ class LocatingBuilder(Builder):
 
     names_all = True
     origins: list[list[Eqn]]
-    # what is compiled is added, by the name of the module, while this is a dict
+    # While this is a dict, executables are added to it, by the name of their module.
     kept: ClassVar[dict[str, tuple[Any, Sequence]] | None] = None
 
     def locate(self, start: int, path: str, eqn: Eqn | None = None) -> None:
@@ -63,7 +63,7 @@ class LocatingBuilder(Builder):
 
 
 def keep_located(loaded: Any, origins: Sequence) -> None:
-    """Keep an executable and what its operations are named by, where all are to be explained."""
+    """Store an executable with the names of its operations, if all are to be explained."""
     if LocatingBuilder.kept is not None:
         LocatingBuilder.kept[loaded.hlo_modules()[0].name] = loaded, origins
 

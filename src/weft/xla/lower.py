@@ -65,10 +65,10 @@ def lower_jaxpr(
 
 
 def mesh_of_types(eqn: Eqn) -> Any:
-    """The mesh over whose explicit axes an equation says how results lie; None where it does not.
+    """Return the mesh of the shardings in an equation's types; None if they have no explicit axes.
 
-    An equation that holds programs does where its results are split, and another where operands
-    are, or what it is told says so.
+    For an equation that holds programs only its results count. For another equation its operands
+    and its parameter `dst_sharding` count as well.
     """
     every = eqn.outvars if not eqn.primitive.memoize_type else (*eqn.outvars, *eqn.invars)
     found = next((s for a in every if (s := a.aval.sharded) is not None), None)
@@ -199,7 +199,7 @@ def lower_module(
         write = hlo.threaded(write, False)
     with collecting_rarely():
         hlo.function("main", in_avals, write, "public", (attrs, out_attrs), f"jit({name})")
-    hlo.names.clear()  # which are those of functions
+    hlo.names.clear()  # of functions
     text = hlo.module(hlo.unique(f"jit_{name}"))
     calls = tuple(hlo.host_calls)
     return Module(text, calls, parameters, results, hlo.origins, hlo.foreign_calls)
@@ -210,7 +210,7 @@ def join_attrs(one: str, other: str) -> str:
     return f"{one}, {other}" if one and other else one or other
 
 
-_warned: dict = {}  # of donated buffers, what was said of which line
+_warned: dict = {}  # warnings about donated buffers by line
 
 
 def alias_attributes(

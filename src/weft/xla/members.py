@@ -1,4 +1,4 @@
-"""The base of `Array` in which a type checker finds what weft.numpy attaches: see members.pyi."""
+"""The base of `Array` where a type checker finds what weft.numpy attaches: see members.pyi."""
 
 
 class Members:

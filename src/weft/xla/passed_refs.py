@@ -1,7 +1,7 @@
-"""References on the C++ call path: it takes their arrays, and what it gives is written to them.
+"""References on the C++ call path: their arrays are passed, and results are written to them.
 
-Which ones a call was given is kept between its first step, taking the arguments apart, and its
-last, putting the result together.
+The references of a call are stored between its first step, which flattens the arguments, and its
+last step, which builds the result.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ class _Passed(threading.local):
 
 
 _passed = _Passed()
-MOST = 65536  # that are kept of calls which C++ did not make after all
+MOST = 65536  # the largest number stored, of calls that C++ did not make
 
 
 def open_ref(ref: Ref) -> tuple[tuple, bool | None]:
     """Return the operand of the C++ call path for a reference: the array.
 
-    What it has seen already is of no such call, or passed twice: then Python is to look.
+    A reference that is stored already is left over from another call or passed twice: Python
+    decides.
     """
     refs = _passed.refs
     if id(ref) in refs:
@@ -46,9 +47,9 @@ def forget_passed() -> None:
 
 
 class Written:
-    """The result of a program, and what is written to some of the references that it was passed.
+    """The result of a program, and the values to write to the references that it was passed.
 
-    `count` is how many were passed, `places` which of them are written.
+    `count` is the number of references, `places` the numbers of those that are written.
     """
 
     def __init__(self, result: Any, values: Sequence[Any], count: int, places: tuple[int, ...]):

@@ -27,20 +27,20 @@ from weft.xla.array import ArrayImpl, KeyArray
 
 
 class Placement(NamedTuple):
-    """The devices of a program, in the order in which it counts them.
+    """The devices of a program, in the order of their numbers in the program.
 
-    Of a program over an abstract mesh they are stand-ins, for its text alone. `whole` is the
-    sharding of a value that each of them holds all of. `arguments`, of a program over a mesh, has
-    the sharding of each argument, None where XLA may choose. What `committed` programs
-    compute is bound to where it is computed.
+    For a program over an abstract mesh they are stand-ins, used for its text only. `whole` is the
+    sharding of a value that each device has a copy of. `arguments`, for a program over a mesh, has
+    the sharding of each argument, or None where XLA may choose. Results of `committed` programs are
+    bound to their devices.
     """
 
     devices: tuple
     committed: bool
     whole: Any
     arguments: tuple = ()
-    partitioned: bool = False  # whether it is over a mesh
-    platform: str = ""  # that of stand-ins
+    partitioned: bool = False  # it is over a mesh
+    platform: str = ""  # of the stand-ins
 
 
 def on_device(device: Any, committed: bool) -> Placement:
@@ -83,7 +83,7 @@ def placement_of(
 ) -> Placement:
     """Return the placement for these values, with a program that names the shardings in `over`.
 
-    `names()` are those of the values, for errors.
+    `names()` returns the names of the values, for errors.
     """
     kinds = list(map(bound_to, args))
     named = [*over, *filter(None, kinds)]

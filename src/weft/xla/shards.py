@@ -168,9 +168,10 @@ def remote_parts_error(x: Any) -> RuntimeError:
 def make_from_parts(
     aval: ShapedArray, sharding: Any, parts: Sequence[Any], copied: bool = False
 ) -> Any:
-    """An array over several devices of what each of this process's is to hold, in their order.
+    """Return an array over several devices, given the parts of this process's devices in order.
 
-    Parts on the host are taken over, so nobody may write to them, unless they are `copied`.
+    Parts on the host are used without a copy, so nobody may write to them, unless they are
+    `copied`.
     """
     devices = list(sharding._internal_device_list.addressable_device_list)
     semantics = COPY_NOW if copied else _jax.HostBufferSemantics.ZERO_COPY
@@ -193,17 +194,17 @@ def make_from_host(aval: ShapedArray, sharding: Any, host: np.ndarray) -> Any:
 
 
 def local_pieces(aval: ShapedArray, sharding: Any) -> dict[Bounds, Index]:
-    """The parts that this process's devices are to hold, each once."""
+    """Return the parts that this process's devices hold, each once."""
     indices = sharding.addressable_devices_indices_map(aval.shape).values()
     return {bounds(index, aval.shape): index for index in indices}
 
 
 def make_from_pieces(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> Any:
-    """An array over several devices of its parts, which are copied where they are on the host."""
+    """Return an array over several devices, given its parts. Parts on the host are copied."""
     indices = sharding.addressable_devices_indices_map(aval.shape).values()
     wanted = [bounds(index, aval.shape) for index in indices]
-    # jaxlib 0.10 and 0.12 fail to copy where some devices share a part and others, maybe those of
-    # other processes, have another
+    # jaxlib 0.10 and 0.12 fail to copy if some devices share a part and others, maybe those of
+    # other processes, have another part.
     shared = len(held) < len(wanted) and not sharding.is_fully_replicated
     for key, x in held.items():
         if type(x) is not ArrayImpl:

@@ -38,6 +38,6 @@ class Sharding(Protocol):
     def device_set(self) -> set[Any]: ...
 
 
-# Where functions put what they make; None: where they would without.
+# The device or sharding of a function's results. None is the function's default.
 DeviceLike: TypeAlias = Device | Sharding | None
 ShardingLike: TypeAlias = Sharding | PartitionSpec | None

@@ -1,4 +1,4 @@
-"""The directory of compiled programs, under JAX's names; docs/cache.md says what is in it."""
+"""The directory of compiled programs, under JAX's names; docs/cache.md describes its contents."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class JAXSparse:
         raise NotImplementedError
 
     def block_until_ready(self) -> JAXSparse:
-        """Wait for the computation of what is stored; gives the array itself."""
+        """Wait for the computation of the stored arrays; return this array."""
         for x in self.tree_flatten()[0]:
             x.block_until_ready()
         return self
@@ -267,7 +267,7 @@ class CoordinateArray(BatchedArray):
         indices_sorted: bool = False,
         unique_indices: bool = False,
     ) -> Any:
-        """An array of the same class: with other data alone, or all else too."""
+        """Return an array of the same class, with other data or with all parts replaced."""
         out = object.__new__(type(self))
         out.data = data
         if indices is None:

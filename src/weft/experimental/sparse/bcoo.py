@@ -23,19 +23,22 @@ from weft.xla.typing import Array
 class BCOO(SparseOperators, CoordinateArray):
     """A sparse array: data [*batch, nse, *dense] at indices [*batch, nse, n_sparse].
 
-    Its first `n_batch` axes are batches, each with as many entries; the last `n_dense` axes are of
-    blocks stored whole; along the `n_sparse` ones between, indices count. Entries at one place are
-    added up; entries outside of the array are padding. It is a pytree of `data` and `indices`: it
-    goes through jit, vmap over its batches, scan and the derivatives of this package, which are
-    taken in `data`. Functions of dense arrays take it through `sparsify`.
+    Its first `n_batch` axes are batch axes; every batch has the same number of entries. Its last
+    `n_dense` axes belong to blocks that are stored completely. Indices run along the `n_sparse`
+    axes between them. Entries at the same position are added up; entries outside of the array are
+    padding. It is a pytree of `data` and `indices`. It may be used with jit, vmap over its batches,
+    scan and the derivatives of this package, which are taken in `data`. Functions of dense arrays
+    take it through `sparsify`.
 
     Args:
-      args: data and indices, arrays or what becomes one.
-      shape: that of the array.
-      indices_sorted, unique_indices: promises on the indices.
+      args: data and indices, arrays or array-likes.
+      shape: the shape of the array.
+      indices_sorted: if True, the caller promises that the indices are sorted. The default is
+        False.
+      unique_indices: if True, the caller promises that no index repeats. The default is False.
 
     Raises:
-      ShapeError: data, indices and shape do not go together.
+      ShapeError: data, indices and shape do not fit.
 
     >>> mat = sparse.BCOO(([1.0, 2.0], [[0, 1], [1, 0]]), shape=(2, 2))
     >>> mat
@@ -166,7 +169,7 @@ class BCOO(SparseOperators, CoordinateArray):
         return shaping.bcoo_transpose(self, permutation=self.order_axes(axes))
 
     def reshape(self, *args: Any, **kwargs: Any) -> BCOO:
-        """The array in another shape, in which one size may be -1."""
+        """Return the array in another shape; one size may be -1."""
         sizes = args[0] if len(args) == 1 and not isinstance(args[0], int | np.integer) else args
         sizes = list(index_tuple(kwargs.get("shape", sizes), "reshape", "shape"))
         if sizes.count(-1) == 1:

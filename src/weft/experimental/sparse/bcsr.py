@@ -28,18 +28,21 @@ from weft.xla.typing import Array
 class BCSR(SparseOperators, base.BatchedArray):
     """A sparse matrix: data [*batch, nse, *dense] of columns `indices`, rows begun at `indptr`.
 
-    Its first `n_batch` axes are batches, the next two rows and columns, the rest, `n_dense`, blocks
-    stored whole. Row i holds the entries from indptr[i] to indptr[i + 1]; what comes after the last
-    row is padding. It is a pytree of its three arrays, like `BCOO`, to which it turns, and from
-    which, in operations other than products.
+    Its first `n_batch` axes are batch axes, the next two are rows and columns, and the last
+    `n_dense` belong to blocks that are stored completely. Row i holds the entries from indptr[i] to
+    indptr[i + 1]; entries after the last row are padding. It is a pytree of its three arrays, like
+    `BCOO`. Operations other than products convert it to a BCOO and their results back.
 
     Args:
-      args: data, indices and indptr, arrays or what becomes one.
-      shape: that of the array.
-      indices_sorted, unique_indices: promises on the indices of each row.
+      args: data, indices and indptr, arrays or array-likes.
+      shape: the shape of the array.
+      indices_sorted: if True, the caller promises that the indices of each row are sorted. The
+        default is False.
+      unique_indices: if True, the caller promises that no index of a row repeats. The default is
+        False.
 
     Raises:
-      ShapeError: the arrays and the shape do not go together.
+      ShapeError: the arrays and the shape do not fit.
 
     >>> mat = sparse.BCSR(([1.0, 2.0], [1, 0], [0, 1, 2]), shape=(2, 2))
     >>> print(mat @ jnp.array([1.0, 10.0]))

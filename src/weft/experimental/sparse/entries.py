@@ -268,7 +268,7 @@ def bcoo_eliminate_zeros(mat: CoordinateArray, nse: int | None = None) -> Any:
 
 
 def drop_zeros(mat: CoordinateArray) -> Any:
-    """A BCOO in which entries that are zero are padding."""
+    """Return a BCOO with padding in place of entries that are zero."""
     zero = mat.data == 0
     zero = jnp.all(zero, axis=tuple(range(mat.n_batch + 1, zero.ndim)))
     padding = padding_indices(mat.sparse_shape, mat.indices.dtype)

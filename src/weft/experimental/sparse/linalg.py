@@ -115,20 +115,20 @@ def spsolve(
 
 
 def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any, Any, Any]:
-    """The largest eigenvalues of a Hermitian matrix and their eigenvectors, by LOBPCG.
+    """Compute the largest eigenvalues of a Hermitian matrix and their eigenvectors, by LOBPCG.
 
     Source: Knyazev, Toward the optimal preconditioned eigensolver, 2001, without a preconditioner;
     the basis of each step is made orthonormal by QR (Hetmaniuk and Lehoucq 2006).
 
     Args:
-      A: the matrix [n, n], dense or sparse, or a function that multiplies [n, k] by it.
-      X: [n, k], where to start; 3 k is at most n.
-      m: at most this many steps are done.
-      tol: done where each residual is at most tol * n * (the largest eigenvalue's size); by default
-        the precision of the dtype.
+      A: the matrix [n, n], dense or sparse, or a function that multiplies it by an array [n, k].
+      X: the initial vectors, [n, k]; 3 k is at most n.
+      m: the largest number of steps. The default is 100.
+      tol: the iteration ends when each residual is at most tol * n * (the largest eigenvalue's
+        size). By default it is the precision of the dtype.
 
     Returns:
-      Eigenvalues [k] from the largest on, eigenvectors [n, k], and the number of steps.
+      The eigenvalues [k] in descending order, the eigenvectors [n, k], and the number of steps.
 
     >>> from weft.experimental.sparse.linalg import lobpcg_standard
     >>> A = sparse.BCOO.fromdense(jnp.diag(jnp.arange(10.0)))
@@ -161,7 +161,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
 
     def advance(state: tuple) -> tuple:
         step, _, x, p, r = state
-        # the first k columns of Q span those of x, the rest what r and p add to them
+        # The first k columns of Q span x, and the others the additions of r and p.
         q = jnp.linalg.qr(jnp.concatenate([x, r, p], axis=1))[0]
         theta, c = project(q)
         found = q @ c

@@ -1,7 +1,7 @@
 """The operations of this package as primitives under JAX's names, for programs that bind them.
 
-They take and give the arrays of sparse ones. To bind one is to call a function: what stands in a
-jaxpr are the operations that this is made of, with their rules (primitives/sparse.py).
+They take and return the arrays of sparse arrays. Binding one calls a function: a jaxpr contains the
+operations of the function, with their rules (primitives/sparse.py).
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def take_absolute(x: Any) -> Any:
 
 
 def multiply_arrays(x: Any, y: Any) -> Any:
-    """x @ y, for one of which may be dense."""
+    """Return x @ y; one of the operands may be dense."""
     ndims = [a.ndim if isinstance(a, JAXSparse) else np.ndim(a) for a in (x, y)]
     if max(ndims) > 2 or min(ndims) < 1:
         return sparsify(jnp.matmul)(x, y)

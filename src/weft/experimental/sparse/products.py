@@ -124,7 +124,7 @@ def bcoo_dot_general(
     wanted = preferred_element_type
     common = jnp.promote_types(lhs.dtype, rhs.dtype)
     made = dtypes.canonicalize(common if wanted is None else np.dtype(wanted))
-    with config.scope(numpy_dtype_promotion="standard"):  # that of the result is asked for
+    with config.scope(numpy_dtype_promotion="standard"):  # the caller asks for the result's dtype
         work = jnp.promote_types(common, made)
     work = np.dtype(np.int32) if dtypes.is_bool(work) else work
     lhs, rhs = (convert_elements(x, work) for x in (lhs, rhs))
@@ -181,7 +181,7 @@ def multiply_entries(
     nse, inner = indices.shape
     free = [a for a in range(len(sizes)) if a not in lc and a not in lb]
     rest = [a for a in range(rhs.ndim) if a not in rc and a not in rb]
-    # of lhs: axes that indices count along, then those of blocks; of rhs, the axes that they meet
+    # For lhs: sparse contracted and batch axes, then dense ones. For rhs: the corresponding axes.
     cs, bs = [a for a in lc if a < inner], [a for a in lb if a < inner]
     cd, bd = [a for a in lc if a >= inner], [a for a in lb if a >= inner]
     fs, fd = [a for a in free if a < inner], [a for a in free if a >= inner]
@@ -293,10 +293,11 @@ def list_matches(order: Any, start: Any, count: Any, room: int) -> tuple[Any, An
 def join_entries(
     lhs: CoordinateArray, rhs: CoordinateArray, keys: Any, kept: Any, sizes: Any, most: int
 ) -> Any:
-    """The BCOO of products of all entries with equal keys, for arrays of equal batches.
+    """Return the BCOO of products of all pairs of entries with equal keys; batches must be equal.
 
-    `keys` are the columns of indices of both that must be equal, `kept` those of both that its
-    indices are made of, for sparse axes of these sizes; `most` is how many there may be.
+    `keys` are the columns of the indices of both arrays that must be equal. `kept` are the columns
+    of both that form the indices of the result, for sparse axes of `sizes`. `most` is the largest
+    number of pairs.
     """
     n_batch = lhs.n_batch
     shape = pick(lhs.sparse_shape, keys[0])

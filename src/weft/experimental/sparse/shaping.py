@@ -38,13 +38,13 @@ def sparse_axes(mat: CoordinateArray) -> range:
 
 
 def data_axes(mat: CoordinateArray) -> list[int | None]:
-    """For each axis of the data, which of the array it is; None for that of the entries."""
+    """Return for each axis of the data the axis of the array; None for the axis of entries."""
     stop = mat.n_batch + mat.n_sparse
     return [*range(mat.n_batch), None, *range(stop, mat.ndim)]
 
 
 def drop_invalid(mat: CoordinateArray, valid: Any, columns: Any, shape: Sequence[int]) -> Any:
-    """Data and indices with what is not valid made padding, for sparse axes of this shape."""
+    """Return data and indices with padding for invalid entries, for sparse axes of this shape."""
     padding = padding_indices(shape, columns.dtype)
     return mask_data(valid, mat.data), jnp.where(valid[..., None], columns, padding)
 
@@ -301,7 +301,7 @@ def count_axes(shape: tuple[int, ...], part: tuple[int, ...]) -> int | None:
 
 
 def reshape_indices(op: str, indices: Any, old: tuple[int, ...], new: tuple[int, ...]) -> Any:
-    """Indices into an array of shape `old` as ones of shape `new`, with as many elements."""
+    """Convert indices into an array of shape `old` to indices into one of shape `new`."""
     if math.prod(old) != math.prod(new):  # of size 0, or it would not have come here
         return jnp.broadcast_to(
             padding_indices(new, indices.dtype), (*indices.shape[:-1], len(new))

@@ -1,7 +1,7 @@
 """`sparsify`: functions of dense arrays, applied to sparse ones.
 
-`SparseTrace` is an interpretation in which values may be sparse arrays; `RULES` says for each
-primitive what it does with them. What would give a dense array of sparse operands is refused.
+`SparseTrace` is an interpreter with values that may be sparse arrays. `RULES` has a function for
+each primitive that it supports. An operation of sparse operands with a dense result raises.
 Programs within (jit, loops, branches, custom rules) are interpreted in the same way.
 """
 
@@ -90,7 +90,7 @@ class SparseTrace(Trace):
     __slots__ = ()
 
     def unbox(self, x: Any, narrow: bool = False) -> Any:
-        """A value of this trace as what it stands for."""
+        """Return the value of a tracer of this trace; other values are returned unchanged."""
         mine = isinstance(x, SparseTracer | RepeatedTracer) and x.owner is self
         return x if not mine else x.spvalue if type(x) is SparseTracer else x.repeat(narrow)
 
@@ -112,7 +112,7 @@ class SparseTrace(Trace):
 
 
 def apply_sparse(prim: Primitive, values: list, params: dict) -> list:
-    """The results of a primitive of operands of which some are sparse."""
+    """Return the results of a primitive, some of whose operands are sparse."""
     if prim in LOOPS:
         return LOOPS[prim](prim, values, params)
     if hasattr(prim, "program"):
@@ -150,7 +150,7 @@ def convert_results(values: Sequence[Any], outs: list) -> list:
 
 
 def run_sparse(fun: Callable, args: Sequence[Any]) -> list:
-    """The results of a flat function of dense arrays at arguments of which some are sparse."""
+    """Return the results of a flat function of dense arrays, some of whose arguments are sparse."""
     trace = SparseTrace(current.trace)
     boxed = [SparseTracer(trace, spvalue=x) if isinstance(x, JAXSparse) else x for x in args]
     return [trace.unbox(y) for y in run_once(trace, fun, boxed)]
@@ -201,7 +201,7 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable[..., Any]:
 
 
 class Todense(Identity):
-    """out = x, in which a sparse x becomes dense: what a sparsified function asks for by name."""
+    """out = x, and a sparse x becomes dense: a sparsified function requests it by name."""
 
     name = "todense"
 
@@ -241,7 +241,7 @@ def refuse_dense(name: str, why: str, x: Any) -> NotImplementedError:
 
 
 def merge_duplicates(mat: CoordinateArray) -> Any:
-    """A BCOO with one entry at each place, in which there is room for as many as before."""
+    """Return a BCOO with one entry at each position, and the same number of stored entries."""
     if mat.unique_indices:
         return mat
     return bcoo_sum_duplicates(mat, nse=mat.nse if products.is_traced(mat) else None)
@@ -399,7 +399,7 @@ def conv_rule(prim: Primitive, x: Any, y: Any, **params: Any) -> Any:
 
 
 def pass_params(fun: Callable) -> Callable:
-    """The rule of a primitive whose parameters are those of the function for BCOOs."""
+    """Return the rule of a primitive that has the same parameters as the function for BCOOs."""
     return lambda prim, x, **params: fun(x, **params)
 
 
@@ -461,7 +461,7 @@ def run_while(prim: Primitive, values: list, params: dict) -> list:
 
 
 def run_scan(prim: Primitive, values: list, params: dict) -> list:
-    """A loop over rows; those of a sparse array are the elements of its first axis of batches."""
+    """Run a loop over rows. The rows of a sparse array are the elements of its first batch axis."""
     (body,) = prim.bodies(params)
     consts, init, xs = split_inputs(body, values)
 

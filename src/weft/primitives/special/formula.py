@@ -44,7 +44,7 @@ def log(x: Expr) -> Expr:
 
 
 def log1p(x: Expr) -> Expr:
-    """Return log(1 + x), for which XLA's is less exact."""
+    """Return log(1 + x). XLA's function is less exact."""
     return x.apply("log_plus_one") if dtypes.is_complex(x.dtype) else write_log1p(x)
 
 
@@ -138,9 +138,10 @@ def series(x: Expr, table: tuple[float, float, tuple[float, ...]]) -> Expr:
 
 
 def repeat(step: Callable, start: Sequence[Expr], active: Expr, limit: int = 10_000) -> list[Expr]:
-    """The state `start`, replaced by what step(n, *state) -> (active, *state) gives, n = 1, 2, ...
+    """Repeat step(n, *state) -> (active, *state) for n = 1, 2, ..., from the state `start`.
 
-    An element is replaced for as long as it is active; it ends when none is, or at `limit`.
+    An element is updated as long as it is active. The loop ends when no element is active, or at
+    `limit`.
     """
     hlo, eps = active.hlo, active.eps
     one = hlo.constant(1, ShapedArray((), np.dtype(np.int32)))
@@ -174,9 +175,9 @@ def repeat(step: Callable, start: Sequence[Expr], active: Expr, limit: int = 10_
 
 
 class Pair:
-    """hi + lo, unevaluated: twice the digits (Dekker 1971), where eps is that of the dtype itself.
+    """hi + lo, unevaluated: twice the digits (Dekker 1971), if eps is the dtype's own.
 
-    Where less is wanted than what is computed in gives, `lo` stays 0 and costs nothing.
+    If the wanted accuracy is less than the dtype's, `lo` stays 0 and costs nothing.
     """
 
     __slots__ = ("hi", "lo")

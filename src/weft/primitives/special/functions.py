@@ -45,7 +45,7 @@ from weft.xla.typing import Array, ArrayLike
 
 
 def define_special(name: str, op: str | Callable, doc: str, *derivs: Callable | str) -> Costly:
-    """A function of floats; in place of a derivative that there is not, the operand's name."""
+    """Define a function of floats. An operand's name in `derivs` says that it has no derivative."""
     given = [no_derivative(name, d) if isinstance(d, str) else d for d in derivs]
     return Costly(name, op, given, takes="float", doc=doc)
 
@@ -198,7 +198,7 @@ def bessel_gap(x: Any, y0: Any, y1: Any) -> Any:
 
 def bessel_i1e_slope(x: Any, y: Any) -> Any:
     """i0e(x) - i1e(x) (sign(x) + 1/x), which is 1/2 at 0."""
-    side = sign(x)  # 0 at 0: there derivatives are those of i1
+    side = sign(x)  # 0 at 0: the derivatives there equal those of i1
     return sub(bessel_gap(x, bessel_i0e(x), y), divide_i1(x, y, exp(neg(mul(side, x)))))
 
 

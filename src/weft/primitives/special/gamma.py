@@ -1,7 +1,7 @@
 """Formulas of the gamma family: gamma, its logarithm and derivatives, beta, the incomplete ones.
 
-The primitives they lower are in functions.py. Exponents such as a log x - x - log gamma(a + 1)
-are sums of large terms; they are kept as pairs of floats, so that what is exponentiated is exact.
+functions.py has the primitives that they lower. Exponents such as a log x - x - log gamma(a + 1)
+are sums of large terms. They are represented as pairs of floats, so that exponentials are exact.
 """
 
 from __future__ import annotations
@@ -218,10 +218,11 @@ def hurwitz_sum(s: Expr, a: Expr, total: Expr, raise_to: Callable = power) -> Ex
 
 
 def hurwitz(x: Expr, q: Expr) -> Expr:
-    """The sum of (k + q)**-x over k = 0, 1, ...
+    """Return the sum of (k + q)**-x over k = 0, 1, ...
 
-    For negative q, where x has to be a whole number, the terms below 0 are the difference of two
-    such sums. The large terms on both sides of 0 are added first: those of odd x cancel each other.
+    For negative q, where x has to be an integer, the terms below 0 are the difference of two such
+    sums. The large terms on both sides of 0 are added first, because for odd x they cancel each
+    other.
     """
     write = _ZETA.get()
     if write is not None and x.dtype == np.float64:
@@ -365,10 +366,10 @@ def fraction_value(a: Expr, x: Expr, active: Expr) -> Expr:
 
 
 def short_series(a: Expr, x: Expr, count: int = 30) -> Expr:
-    """`series_sum` to this many terms, which is off by 1e-9 for x up to 2, or a up to 12, or a / 2.
+    """Return `series_sum` to `count` terms. The error is 1e-9 for x up to 2, a up to 12, or a / 2.
 
-    From the last term on, as a fraction, so that there is one division; both parts are over
-    max(a, 1)**count.
+    The sum is evaluated backwards as one fraction over max(a, 1)**count, so that there is one
+    division.
     """
     scale = 1 / maximum(a, 1.0)
     first, ratio = a * scale, x * scale
@@ -439,9 +440,9 @@ def fix_ends(out: Expr, a: Expr, x: Expr, at_low: float, at_high: float) -> Expr
 
 
 def incomplete_gamma(a: Expr, x: Expr, lower: bool) -> Expr:
-    """P(a, x), or with `lower` false Q(a, x) = 1 - P(a, x), each from what it is near.
+    """Return P(a, x) if `lower`, otherwise Q(a, x) = 1 - P(a, x), each from a nearby expansion.
 
-    Single precision has no loops, so that nothing is written to memory on the way.
+    Single precision has no loops, so that intermediate values are not written to memory.
     """
     sa, sx = make_proper(a, x)
     single = not is_doubled(sx)
@@ -541,9 +542,9 @@ def avoid_zero(x: Expr) -> Expr:
 
 
 def beta_fraction(a: Expr, b: Expr, x: Expr, y: Expr) -> Expr:
-    """I(x; a, b) beta(a, b) / (x**a y**b), y = 1 - x, by the modified algorithm of Lentz.
+    """Return I(x; a, b) beta(a, b) / (x**a y**b), y = 1 - x, by the modified Lentz algorithm.
 
-    Of DiDonato and Morris 1992 (9), in which neither of x and y is taken of 1.
+    The fraction is DiDonato and Morris 1992 (9). It subtracts neither x nor y from 1.
     """
     last = max(float(x.finfo.eps), x.eps / 8) / 2
     mean = a * y - b * x + 1
@@ -564,7 +565,7 @@ def beta_fraction(a: Expr, b: Expr, x: Expr, y: Expr) -> Expr:
 def normal_beta(a: Expr, b: Expr, x: Pair) -> Expr:
     """I(x; a, b) of large a and b: as of a normal distribution, corrected once for its skewness."""
     n = a + b
-    width = sqrt(n / a / b)  # over sqrt(n), that of the distribution
+    width = sqrt(n / a / b)  # the width of the distribution times sqrt(n)
     deviate = (x - to_pair(a) / (to_pair(a) + b)).value * n * width
     v = where(abs(deviate) < 50, deviate, where(deviate < 0, -50.0, x.hi.like(50.0)))
     skew = (b / n - a / n) * (width / 3)
@@ -584,7 +585,7 @@ def incomplete_beta(a: Expr, b: Expr, x: Expr) -> Expr:
     ca, cb = where(turned, sb, sa), where(turned, sa, sb)
     exponent, factor = inverse_beta_parts(sa, sb)
     log_x, log_rest = log_pair(sx), log_pair(rest)
-    # a pair's logarithm near 0 has too few digits for what is multiplied by a vast b
+    # For huge b, the logarithm of a pair near 0 has too few digits.
     log_rest = where(is_vast(sa, sb) & (sb > sa), to_pair(log1p(-sx)), log_rest)
     exponent = exponent + sa * log_x + sb * log_rest
     density = exp_pair(exponent) * factor.value
