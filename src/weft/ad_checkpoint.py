@@ -1,4 +1,4 @@
-"""`checkpoint`, which recomputes intermediate values in the backward pass, and what it saves."""
+"""`checkpoint`, which recomputes intermediate values in the backward pass, and its residuals."""
 
 from weft import checkpoint_policies
 from weft.api.checkpoint import (

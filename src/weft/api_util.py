@@ -46,7 +46,7 @@ class WrappedFun:
         self.f = f
         self.call_wrapped = fun
         self.debug_info = debug_info
-        self.key = (f, *around)  # with what is around it: equal for functions made alike
+        self.key = (f, *around)  # includes the wrappers: equal for functions wrapped alike
         self.__name__ = getattr(f, "__name__", type(f).__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -198,7 +198,7 @@ def argnums_partial(
     require_static_args_hashable: bool = True,
     **options: Any,
 ) -> tuple[WrappedFun, list]:
-    """Return `f` as a function of some of its arguments, and those; the others are as given."""
+    """Return `f` as a function of some of its arguments, and these; the others are fixed."""
     dynamic = {dyn_argnums} if isinstance(dyn_argnums, int) else {*dyn_argnums}
     mask = [i in {n % len(args) for n in dynamic} for i in range(len(args))]
     fixed = [x for x, m in zip(args, mask, strict=True) if not m]

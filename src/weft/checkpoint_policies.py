@@ -1,10 +1,10 @@
-"""Policies of `checkpoint`: which intermediate values to save, and which to compute again.
+"""Policies of `checkpoint`: which intermediate values are saved, and which are recomputed.
 
-A policy is called as `policy(primitive, *avals, **params)` for each operation, and its answer is
-true (or `Saveable`, or an `Offloadable`) where the results are to be saved. Any such function will
-do; those here are hashable, so that programs made with them are cached.
+A policy is called as `policy(primitive, *avals, **params)` for each operation. It returns True (or
+`Saveable`, or an `Offloadable`) if the results should be saved. Any such function may be used; the
+policies here are hashable, so that programs made with them are cached.
 
-Offloading is not done: what is to be offloaded is saved where it was computed.
+Offloading is not implemented: values to offload are saved where they were computed.
 """
 
 from __future__ import annotations

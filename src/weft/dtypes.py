@@ -143,7 +143,7 @@ _TO_32 = dict(
         strict=True,
     )
 )
-WIDE = frozenset(_TO_32)  # what there is only with enable_x64
+WIDE = frozenset(_TO_32)  # dtypes that need enable_x64
 _SPELLINGS: dict[Any, np.dtype] = {
     **{spelling: dtype for dtype in _KIND_OF for spelling in (dtype, dtype.type, dtype.name)},
     **_PYTHON_DTYPE,
@@ -691,11 +691,11 @@ def cast_on_host(x: Any, dtype: np.dtype) -> np.ndarray:
     if kind is np.ndarray and x.dtype == dtype:
         return x
     if (kind is float or kind is int) and -MAX_SMALL < x < MAX_SMALL and dtype in _WITH_SMALL:
-        return np.asarray(x, dtype)  # to keep warnings back takes a fifth of the time of `put`
+        return np.asarray(x, dtype)  # suppressing warnings takes a fifth of the time of `put`
     return _cast_in_silence(x, dtype)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # half the time of a `with` around the call
+@np.errstate(over="ignore", invalid="ignore")  # a decorator takes half the time of a `with` block
 def _cast_in_silence(x: Any, dtype: np.dtype) -> np.ndarray:
     return np.asarray(x, dtype)
 
@@ -720,9 +720,9 @@ def itemsize_bits(dtype: Any) -> int:
 
 
 def whole_byte_dtype(dtype: Any) -> Any:
-    """Return the dtype in which kernels take elements of `dtype`: one of whole bytes.
+    """Return the dtype of whole bytes in which kernels take elements of `dtype`.
 
-    Elements of fewer bits, which XLA packs, fit without rounding. A bool takes a byte.
+    Elements with fewer bits, which XLA packs, are converted without rounding. A bool takes a byte.
     """
     if dtype not in PACKED:
         return dtype

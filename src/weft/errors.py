@@ -1,10 +1,10 @@
 """Every class of error weft raises on purpose. Each has a section in docs/errors.md.
 
 The grammar of a message is `op: what must hold; got what was given.`, then `Hint:` with the fix as
-code where there is one. The names JAX's users catch are here with the same place in the hierarchy.
+code if there is a fix. Classes that JAX's users catch have the same names and bases.
 
-The hint of an error about a traced value is made of the user's own source: where a value is asked
-for, the expression that asks is found by the position that the interpreter keeps.
+The hint of an error about a traced value quotes the user's own source. The expression that needs
+the value is found by the position that the interpreter stores.
 """
 
 from __future__ import annotations
@@ -552,9 +552,9 @@ def filter_traceback(error: BaseException, how: str) -> None:
 
 
 def find_expression(frame: Any = None) -> tuple[list[ast.AST], Callable[[ast.AST], str]] | None:
-    """The node of the source that the user's innermost frame is at, outermost ancestor last.
+    """Return the syntax node that the user's innermost frame executes, outermost ancestor last.
 
-    With it, a function that gives the text of a node. None where there is no source to read.
+    Also return a function from a node to its text. None if there is no source to read.
     """
     frame = frame or sys._getframe(1)
     while frame is not None and (
@@ -714,9 +714,10 @@ _printed: weakref.WeakKeyDictionary[Any, set[int]] = weakref.WeakKeyDictionary()
 
 
 def hint_printing(x: Any) -> None:
-    """Log, once a place, that a line of the user's makes text of a tracer as it is traced.
+    """Log, once for each place, that a line of the user's formats a tracer while it is traced.
 
-    Not where the text is for an error or a debugger, or is made by a library but `logging`.
+    Nothing is logged if the text is for an error or a debugger, or if a library other than
+    `logging` formats it.
     """
     frame = find_formatting(sys._getframe(2))
     if frame is None or frame.f_lineno in _printed.setdefault(frame.f_code, set()):

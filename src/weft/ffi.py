@@ -4,7 +4,7 @@
     ffi.register_ffi_target("rms", ffi.pycapsule(library.Rms))
     y = ffi.ffi_call("rms", weft.ShapeDtypeStruct(x.shape, x.dtype))(x, eps=np.float32(1e-6))
 
-docs/ffi.md has the C++ side, and says what is checked when.
+docs/ffi.md has the C++ side, and the list of checks.
 """
 
 from __future__ import annotations

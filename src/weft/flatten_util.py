@@ -88,7 +88,7 @@ class Unravel(Record):
         return f"Unravel({self.flat} -> {self.tree})"
 
     def __call__(self, flat: Any) -> Any:
-        """The pytree whose elements are those of a vector."""
+        """Return the pytree with the elements of a vector."""
         x = as_array(flat, "unravel")
         if x.shape != self.flat.shape:
             raise ShapeError(

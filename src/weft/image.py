@@ -1,8 +1,8 @@
 """Images, or any arrays, at another size: `resize`, and its general form `scale_and_translate`.
 
-Each axis is resampled by a matrix of weights: a kernel around the place in the input where an
-output pixel comes from; of a large image by one for each block of output pixels, and those input
-pixels alone that it reaches. A pixel i covers the range from i to i + 1.
+Each axis is resampled by a matrix of weights: a kernel around the input position of each output
+pixel. A large image has a matrix for each block of output pixels, with only the input pixels that
+the block reads. Pixel i covers the range from i to i + 1.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def find_reach(step: float, method: ResizeMethod, antialias: bool) -> float:
     return (step + 1) / 2 if method is ResizeMethod.AREA else KERNELS[method][0] * wide
 
 
-DENSE = 1 << 16  # weights below which one product is as quick as many small ones
+DENSE = 1 << 16  # with fewer weights, one product is as fast as many small ones
 BLOCK = 32
 
 
@@ -152,9 +152,10 @@ def repeats_edges(method: ResizeMethod, antialias: bool) -> bool:
 def make_weights(
     here: Any, pixels: np.ndarray, source: int, step: Any, method: ResizeMethod, antialias: bool
 ) -> Any:
-    """The weights [..., pixels, here] of some input pixels [..., n] for each output pixel [..., k].
+    """Return weights [..., pixels, here] of input pixels [..., n] for each output pixel [..., k].
 
-    `here` says where the middles of output pixels are, each of which is `step` wide.
+    `here` has the centers of the output pixels in the input; `step` is the width of an output
+    pixel.
     """
     dtype = here.dtype
     here, places = here[..., None, :], jnp.asarray(pixels, dtype)[..., None]
@@ -244,7 +245,7 @@ def resize(
 
 @operation(static=("shape", "axes"), name="resize")
 def take_nearest(image: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """The image made of the pixels in whose range the middles of the new ones lie."""
+    """Return the image made of the input pixels that contain the centers of the output pixels."""
     for axis in axes:
         source, target = image.shape[axis], shape[axis]
         middles = (2 * np.arange(target) + 1) * source // (2 * target)
@@ -399,13 +400,13 @@ def is_double(image: Any) -> bool:
 def make_bands(
     source: int, target: int, dtype: np.dtype, method: ResizeMethod, antialias: bool
 ) -> tuple[Any, np.ndarray, Any, np.ndarray]:
-    """Return the numbers beside zeros of each row and their starts; those of the transpose, too."""
+    """Return the nonzero weights of each row and their starts; also those of the transpose."""
     step = source / max(target, 1)
     reach = find_reach(step, method, antialias)
     taps = math.ceil(2 * reach)
     here = (np.arange(target) + 0.5) * step - 0.5
     starts = np.clip(np.floor(here - reach).astype(np.int32) + 1, 0, source - taps)
-    # relative to the first of them, which rounds less
+    # Relative to the first weight, which reduces rounding errors.
     middles = jnp.asarray((here - starts)[:, None], dtype)
     near = np.arange(taps)[None]
     weights = make_weights(middles, near, source, dtype.type(step), method, antialias)[..., 0]

@@ -39,7 +39,7 @@ PERFETTO_PORT = 9001  # the one that ui.perfetto.dev allows pages to fetch from
 
 
 class _Running:
-    """The trace being taken and the server that takes them, of which there is one each."""
+    """The current trace and the server for traces; there is at most one of each."""
 
     lock = threading.Lock()
     session: Any = None

@@ -32,11 +32,11 @@ KeyEntry = Hashable
 KeyPath = tuple[Any, ...]  # of KeyEntry
 Cls = TypeVar("Cls", bound=type)
 
-# Ours alone: a registry shared with the rest of the process would be one more thing to fight over.
+# Only weft's: other code in the process may register conflicting nodes in a shared registry.
 default_registry = PyTreeRegistry()
 
-# That of the C++ call path, which has the same nodes, and one more for each class of values that
-# stand for other arrays (`register_call_node`).
+# The registry of the C++ call path. It has the same nodes, and one more for each class of values
+# that stand for other arrays (`register_call_node`).
 call_registry = PyTreeRegistry()
 
 
@@ -621,7 +621,7 @@ def _get_methods(op: str, cls: type, names: Sequence[str]) -> list[Any]:
 def _require_init_fields(
     op: str, fields: Sequence[dataclasses.Field], given: set[str], dropped: set[str]
 ) -> None:
-    """Unflattening calls the class by keyword, so the fields must be those of its `__init__`."""
+    """Raise unless the fields are those of the class's `__init__`, which unflattening calls."""
     wanted = {f.name for f in fields if f.init}
     rule = f"{op}: data_fields and meta_fields must be the dataclass's fields with init=True"
     if missing := sorted(wanted - given - dropped):
@@ -795,9 +795,9 @@ def broadcast_prefix(
     op: str = "broadcast_prefix",
     names: tuple[str, str] = ("prefix_tree", "full_tree"),
 ) -> list[Any]:
-    """The leaf of `prefix_tree` above each leaf of `full_tree`, in the order of the latter.
+    """Return the leaf of `prefix_tree` above each leaf of `full_tree`, in the order of the latter.
 
-    `is_leaf` is asked of the prefix alone. `op` and the names are the caller's, for the error.
+    `is_leaf` applies only to the prefix. `op` and the names are the caller's, for the error.
     """
     prefix_leaves, prefix = flatten(prefix_tree, is_leaf)
     subtrees = flatten_up_to(op, prefix, full_tree, *names)

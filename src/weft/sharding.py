@@ -131,7 +131,7 @@ def run_between(
         what = "in_sharding" if kind is AxisType.Explicit else "out_sharding"
         raise TypeError(f"{op}: needs {what}; got none. Hint: {op}(f, {what}=P('x')).")
     inner = retype_axes(outer, names, kind)
-    if kind is AxisType.Explicit:  # of which programs are not to know: it is not that of results
+    if kind is AxisType.Explicit:  # programs do not store this mesh, only its kind
         inner = kind_of_mesh(inner)
 
     def move(what: str, tree: Any, mesh: Any, src: Any, prefix: Any = None) -> Any:

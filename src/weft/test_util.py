@@ -1,6 +1,6 @@
 """Checks of derivatives against differences: `check_grads(f, args, order=2)` in a test.
 
-For functions of any pytrees of real or complex arrays; what is not a float is held still.
+They are for functions of pytrees of real or complex arrays; values that are not floats are fixed.
 """
 
 from __future__ import annotations
@@ -91,15 +91,17 @@ def check_jvp(
     eps: float | None = 1e-4,
     err_msg: str = "",
 ) -> None:
-    """Raise AssertionError unless a forward derivative is that of f, by a difference.
+    """Raise AssertionError unless a forward derivative agrees with finite differences.
 
     Args:
       f: the function.
-      f_jvp: `f_jvp(args, tangents)` gives (f(*args), its derivative along tangents).
-      args: where to check.
-      atol, rtol: tolerances; None for what fits the dtype.
-      eps: the step of the difference; None for what fits the dtype.
-      err_msg: what the error starts with.
+      f_jvp: a function `f_jvp(args, tangents)` that returns (f(*args), its derivative along
+        tangents).
+      args: the arguments at which to check.
+      atol: the absolute tolerance. None chooses it by the dtype.
+      rtol: the relative tolerance. None chooses it by the dtype.
+      eps: the step of the difference. None chooses it by the dtype.
+      err_msg: a text that starts the error message.
 
     >>> from functools import partial
     >>> from weft import jvp, test_util
@@ -160,7 +162,7 @@ def draw_tangents(tree: Any, seed: int = 1) -> Any:
 
 
 def find_tolerance(given: Any, tree: Any) -> float | None:
-    """A tolerance, of one by dtype that of the leaves' narrowest; None where it says nothing."""
+    """Return a tolerance; from a dict by dtype, the largest for the leaves, or None."""
     if not isinstance(given, dict):
         return given
     by_dtype = {np.dtype(d): t for d, t in given.items()}

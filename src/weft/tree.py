@@ -1,6 +1,6 @@
 """Pytrees under their short names: `tree.map`, `tree.leaves` and so on.
 
-The functions are those of `weft.tree_util`; `static` and `summary` have their home here.
+The functions are the functions of `weft.tree_util`. `static` and `summary` are defined here.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def summary(tree: Any, depth: int | None = None, is_leaf: Any = None) -> TreeSum
 
 
 def describe_leaf(leaf: Any) -> tuple[str, int, int]:
-    """The type of a leaf, its elements, and its bytes: those of arrays alone."""
+    """Return the type of a leaf, its elements, and its bytes, which only arrays have."""
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
         return type(leaf).__name__, int(isinstance(leaf, int | float | complex)), 0
     if isinstance(leaf, np.ndarray):  # unchanged, whatever the default types are

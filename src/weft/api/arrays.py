@@ -1,6 +1,6 @@
-"""Arrays over many devices, made of their parts: of a callback, of arrays, of a process's data.
+"""Arrays over many devices, from their parts: made by a callback, as arrays, or by each process.
 
-`device_put` lays out what is at hand as a whole; see api/devices.py.
+`device_put` in api/devices.py lays out arrays that are complete on the host or on a device.
 """
 
 from __future__ import annotations
@@ -253,6 +253,6 @@ def check_sharding(op: str, sharding: Any, shape: tuple[int, ...] | None, what: 
 
 
 def index_text(index: Index) -> str:
-    """A tuple of slices as it is written."""
+    """Return a tuple of slices as text."""
     parts = (":" if s == slice(None) else f"{s.start}:{s.stop}" for s in index)
     return f"x[{', '.join(parts)}]" if index else "x"

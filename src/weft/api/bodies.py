@@ -1,7 +1,7 @@
 """The functions that control flow takes, staged: bodies, branches, conditions, rules.
 
-Below this file a body is a closed jaxpr whose first parameters are what it closed over. The checks
-of carries and branches, which name the leaf that does not fit, are here too.
+In the layers below, a body is a closed jaxpr; its first parameters are the values that it closed
+over. This file also checks carries and branches, and names the leaf that does not fit.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def stage_body(
         flat = FlatFun(fun, in_tree, op, float0={})
         names = functools.partial(argument_origins, fun, in_tree, op)
         jaxpr, consts = stage_function(flat, in_avals, fun_name(fun), names)
-        # a NumPy array is taken as it is now
+        # Copy NumPy arrays: they may change later.
         consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
         tree = hide_leaves(flat.out_tree, flat.hidden) if flat.hidden else flat.out_tree
         body = StagedBody(close_jaxpr(jaxpr), consts, tree, bool(flat.hidden))
@@ -85,7 +85,7 @@ LOOPS = frozenset(("scan", "map", "while_loop", "fori_loop"))
 
 
 def enter_loop(op: str, body: StagedBody) -> StagedBody:
-    """The body of a loop, in which what it closes over has the types of `types_in_loop`."""
+    """Return the body of a loop; values that it closes over have the types of `types_in_loop`."""
     types_in_loop(op, body.out_avals)
     jaxpr, n = body.jaxpr, len(body.consts)
     avals = types_in_loop(op, jaxpr.in_avals)
@@ -120,11 +120,12 @@ def types_in_loop(op: str, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
 def promote_carry(
     avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
 ) -> list[ShapedArray]:
-    """The types a carry must start with so that a body which gives `out_avals` may keep them.
+    """Return the types that a carry must start with, given a body that returns `out_avals`.
 
-    A weakly typed leaf, as a Python number is, takes the dtype that the body gives it where that
-    loses nothing, and is strong then; the others are unchanged. Weakness alone is no difference.
-    What the body makes differ over a mesh may differ from the start, and be reduced.
+    A weakly typed leaf, such as a Python number, takes the dtype that the body returns if that
+    loses no information, and is strongly typed then; the others are unchanged. Weak types alone are
+    no difference. A leaf that the body makes varying over a mesh, or reduced, may be so from the
+    start.
     """
     out = []
     for a, b in zip(avals, out_avals, strict=True):
@@ -241,7 +242,7 @@ def vary_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
 def vary_params(eqn: Eqn, avals: list[ShapedArray]) -> tuple[dict, list] | None:
     """Return the parameters of an equation that holds programs for operands that vary.
 
-    Also the types that the operands are to have, for one that is carried may have to vary more.
+    Also the types that the operands must have: a carried operand may have to vary more.
     """
     bodies = eqn.primitive.bodies(eqn.params)
     if any(b.runs is Runs.CONDITION and b.jaxpr is eqn.params.get(b.key) for b in bodies):

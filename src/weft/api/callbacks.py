@@ -251,9 +251,10 @@ def effects_barrier() -> None:
 
 
 def check_result(op: str, where: str, x: Any, aval: ShapedArray) -> np.ndarray:
-    """A result as jaxlib takes it, or an error that names it.
+    """Return a result as jaxlib takes it, or raise an error that names it.
 
-    A Python number has any dtype of its kind: a float that of a float16, an int that of an int8.
+    A Python number may have any dtype of its kind: a float may stand for a float16, an int for an
+    int8.
     """
     got = typeof(x, op)
     dtype = got.dtype

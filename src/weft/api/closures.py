@@ -90,7 +90,7 @@ class Substitution(Trace):
 
 
 class Hoisted:
-    """A flat function that takes what it closed over first; it gives lists, nested or not."""
+    """A flat function that takes the values it closed over first; it returns (nested) lists."""
 
     __slots__ = ("__name__", "fun", "tracers")
 

@@ -41,7 +41,7 @@ class CollectiveAxes(NamedTuple):
     names: tuple
     size: int
     groups: Groups | None
-    tracked: tuple  # those of the names that are of a mesh whose program says what varies
+    tracked: tuple  # the names of mesh axes whose program tracks varying values
     positional: tuple[int, ...]  # axes of the operand, for reductions
 
     @property
@@ -167,7 +167,7 @@ def convert_bool(x: Any) -> Any:
 
 
 def reduce_positions(op: str, x: Any, where: CollectiveAxes, reduce: Callable) -> Any:
-    """A leaf reduced over those of its own axes that were named."""
+    """Reduce a leaf over those of its own axes that were named."""
     if not where.positional:
         return x
     if where.groups is not None:
@@ -716,7 +716,7 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
     return tree_map(cast, x)
 
 
-# Of what kind a value is to be for `pcast`.
+# The required kinds of the operand of `pcast`, for error messages.
 SOURCES = {
     "varying": "the same on all devices, or reduced,",
     "unreduced": "varying",

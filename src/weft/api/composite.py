@@ -90,7 +90,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 
 
 def _bind_attributes(fun: Callable, attributes: dict) -> Callable:
-    """A function of the arguments alone; unlike a partial, it keeps what it was staged to."""
+    """Return a function of the arguments only; unlike a partial, it caches its staged programs."""
 
     @wraps(fun)
     def given(*args: Any) -> Any:

@@ -446,7 +446,7 @@ def no_execution(new_val: bool = True) -> AbstractContextManager[None]:
     return Scope(list_changes)
 
 
-# --- what has no meaning here -----------------------------------------------------------------
+# --- accepted without effect ------------------------------------------------------------------
 
 
 def _make_scope(name: str) -> Any:

@@ -83,7 +83,7 @@ def custom_gradient(fun: Callable) -> Callable:
 def stage_pullback(
     rule: Callable, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
 ) -> tuple[Callable, list]:
-    """A function of what `rule` closes over and of a cotangent, and what it closes over."""
+    """Return a function of the values that `rule` closes over and a cotangent; and these values."""
     hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
     flat = FlatFun(rule, in_tree, "custom_gradient", float0=hidden)
     given = [a for i, a in enumerate(avals) if i not in hidden]

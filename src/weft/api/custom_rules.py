@@ -1,7 +1,7 @@
 """`custom_jvp` and `custom_vjp`: functions with derivative rules of their own.
 
-Pytrees, arguments and checks are here; what a transformation does with such a call is
-control/custom.py; what is built on these two is in api/custom_gradient.py.
+This file has pytrees, arguments and checks. control/custom.py has the behaviour of such a call
+under transformations. api/custom_gradient.py has functions that use these two.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class ArgumentBinder:
         return bound.args
 
     def index(self, name: str) -> int | None:
-        """The position of an argument; None if there is none of that name."""
+        """Return the position of an argument; None if no argument has that name."""
         names = list(self.signature.parameters) if self.signature else []
         return names.index(name) if name in names else None
 
@@ -896,6 +896,6 @@ class _Call:
 
 
 def more_varying(got: ShapedArray, want: ShapedArray) -> tuple:
-    """The axes of a mesh along which values of one type differ, and those of another do not."""
+    """Return the mesh axes along which values of type `got` vary, and values of `want` do not."""
     fixed = () if want.varying is None else want.varying.names
     return () if got.varying is None else tuple(n for n in got.varying.names if n not in fixed)

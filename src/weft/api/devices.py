@@ -318,7 +318,7 @@ def _put_leaf(x: Any, sharding: Any) -> Any:
 
 
 def _is_moved_among_devices(x: Any, sharding: Any) -> bool:
-    """Return True if an array is to be resharded by a program that exchanges parts."""
+    """Return True if a program that exchanges parts can reshard the array."""
     now = x._sharding
     return (
         not (now.is_fully_addressable and sharding._device_assignment[0].platform == "cpu")

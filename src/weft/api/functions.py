@@ -254,7 +254,7 @@ def parameter_names(fun: Callable, count: int) -> list[str]:
 
 
 def check_callable(op: str, fun: Any, wraps: bool = False) -> None:
-    """Raise unless `fun` can be called; `wraps` says that `op` takes a function alone."""
+    """Raise unless `fun` can be called; `wraps` says that `op` takes only a function."""
     if not callable(fun):
         raise TypeError(
             f"{op}: needs a function; got {fun!r} of type {type(fun).__name__}."

@@ -1,7 +1,7 @@
-"""Derivatives of functions on pytrees: `grad`, `vjp`, `jvp`, `linearize` and what is made of them.
+"""Derivatives of functions on pytrees: `grad`, `vjp`, `jvp`, `linearize` and related functions.
 
-Each function flattens its arguments, calls what transforms/ has of the name, and unflattens.
-Jacobians are in api/jacobians.py.
+Each function flattens its arguments, calls the function of the same name in transforms/, and
+unflattens. Jacobians are in api/jacobians.py.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def linearize_leaves(
 
 
 class ChosenArguments(NamedTuple):
-    """A function of those positional arguments alone that it is differentiated in."""
+    """A function of only the positional arguments in which it is differentiated."""
 
     flat: FlatFun
     leaves: list
@@ -478,11 +478,12 @@ class Pullback(Partial):
         return Pullback(self.func, given)
 
     def with_refs(self, *refs: Any) -> Callable[..., tuple]:
-        """The pullback, which adds cotangents to references in place of returning them.
+        """Return the pullback, which adds cotangents to references in place of returning them.
 
-        `refs` has an entry for each of `primals`, a pytree prefix of it: a reference of the type of
-        the cotangent, which is then None in the result; None, or `weft.ad.GradValue()`, to have the
-        cotangent returned; or `weft.ad.DontWant()`, for which it is `weft.ad.DidntWant()`.
+        `refs` has an entry for each of `primals`, a pytree prefix of it. A reference of the
+        cotangent's type accumulates the cotangent, and the result is None there. None, or
+        `weft.ad.GradValue()`, returns the cotangent. `weft.ad.DontWant()` computes none, and the
+        result is `weft.ad.DidntWant()`.
 
         >>> _, f_vjp = vjp(lambda x, y: x * y, 3.0, 2.0)
         >>> total = weft.new_ref(jnp.float32(0))
@@ -602,7 +603,7 @@ def tangent_leaves(
             out.append(Zero(want) if want.dtype == dtypes.float0 else require_alive(x))
             continue
         if want.dtype == dtypes.float0 and kind == "cotangents" and got.shape == want.shape:
-            out.append(Zero(want))  # what is handed to an integer result says nothing
+            out.append(Zero(want))  # a cotangent of an integer result is ignored
             continue
         path = keystr(flatten_with_path(tree)[0][i][0])
         where = f" at {path}" if path else ""

@@ -150,9 +150,9 @@ class JitFunction:
     def find_program(
         self, args: tuple, kwargs: dict, structs: bool = False
     ) -> tuple[StagedProgram, list]:
-        """The staged program for a call, and the leaves to pass it.
+        """Return the staged program for a call, and the leaves to pass it.
 
-        With `structs`, what has a shape and a dtype is taken as an array.
+        With `structs`, values with a shape and a dtype count as arrays.
         """
         static, dynamic, fun, named = (), args, self.fun, kwargs
         if any(self.static):
@@ -231,7 +231,7 @@ class JitFunction:
         key = (static, self.donate, self.spec, self.shardings, self.inline)
         call = compiled_call(self.spec.name, self.miss, fun, *static, key)
         self.forget = call._clear_cache
-        call.trace = self.trace  # also where what is called is wrapped below, for pickle
+        call.trace = self.trace  # also if the function is wrapped below, for pickle
         if any(self.donate):
             call = delete_donated(call)
         if any(static):
@@ -451,9 +451,9 @@ def clear_caches() -> None:
 
 
 def delete_donated(call: Callable) -> Callable:
-    """A jitted function that donates, and marks what it took as deleted.
+    """Return a jitted function that marks its donated arguments as deleted.
 
-    XLA alone would say of such an array only that a buffer is invalid.
+    XLA's own error for such an array would only say that a buffer is invalid.
     """
 
     def donating(*args: Any, **kwargs: Any) -> Any:

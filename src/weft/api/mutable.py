@@ -23,8 +23,8 @@ from weft.pytrees import flatten, register_pytree_node, unflatten
 from weft.run.eager import EVAL
 from weft.xla.array import put
 
-# By class, what gives the type of a value of one's own. Of the second those of which some are
-# mutable: their type has `has_qdd` then.
+# By class, the function that returns the type of a user-defined value. MUTABLE has the classes with
+# mutable values: their types have `has_qdd`.
 TYPES: dict[type, Callable[[Any], Any]] = {}
 MUTABLE: dict[type, Callable[[Any], Any]] = {}
 
@@ -146,7 +146,7 @@ def keep_home(x: Any, kind: Any) -> None:
 
 
 def keep_state(state: State) -> None:
-    """Remember where an object lives; forget those of functions that have ended."""
+    """Remember the trace that an object was made in; forget those of functions that have ended."""
     if len(_states) >= _most[0]:
         for key, old in list(_states.items()):
             if not old.home.live:
@@ -161,7 +161,7 @@ def keep_state(state: State) -> None:
 
 
 def is_unshared(refs: Sequence[Any]) -> bool:
-    """Return True if no program closes over references of an object: its list alone holds them."""
+    """Return True if no program closes over an object's references: only its list holds them."""
     return all(sys.getrefcount(refs[i]) <= 2 for i in range(len(refs)))
 
 

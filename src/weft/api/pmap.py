@@ -155,7 +155,7 @@ class MultiProcessPmap:
 
 
 def join_processes(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
-    """The array over all processes of which `x` is this one's part."""
+    """Return the array over all processes that has `x` as the part of this process."""
     sharding, local = NamedSharding(mesh, spec), NamedSharding(mesh.local_mesh, spec)
     if type(x) is ArrayImpl and x.sharding is local:  # what a call has given
         return join_parts(x, sharding)
@@ -171,7 +171,7 @@ def join_parts(x: Any, sharding: NamedSharding) -> Any:
 
 
 class Anonymous:
-    """The name of an axis to which the user gave none."""
+    """The name of an axis without a name from the user."""
 
     _numbers = itertools.count()
 
@@ -199,7 +199,7 @@ class MappedFunction:
     axis_size: int | None
     static: Marked
     donate: Marked
-    params: dict  # of the primitive, but for what a call says
+    params: dict  # of the primitive, except for those that depend on the call
 
     def over(self, devices: Sequence[Any]) -> MappedFunction:
         """The same over these devices, of all processes."""
@@ -252,7 +252,7 @@ class MappedFunction:
         """Nothing: arguments that are bound elsewhere are moved."""
 
     def type_arguments(self, fun: Any, in_tree: Any, avals: Any) -> Any:
-        """The types of arguments: those of values that lie anywhere."""
+        """Return the types of arguments, which may be on any device."""
         return avals
 
     def find_shardings(self, program: StagedProgram) -> tuple[tuple, tuple]:

@@ -1,4 +1,4 @@
-"""Staged programs of users' functions: making one, and keeping those of a function with it."""
+"""Staged programs of users' functions: staging, and the cache on the function."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class Programs(dict):
 
 
 def programs_of(fun: Callable) -> Programs:
-    """The programs of a function, shared by every jit of it.
+    """Return the programs of a function, which all jits of it share.
 
-    They are kept on the function: a dict that is weak in its keys would never let go of a function
-    that one of its own programs refers to. An object that can be called has them too if it is equal
-    to itself alone, and its attributes are not the leaves of a pytree.
+    They are stored on the function: a dict with weak keys would never free a function that one of
+    its own programs refers to. A callable object has them too if it is equal only to itself and its
+    attributes are not the leaves of a pytree.
     """
     kind: Any = type(fun)
     if kind is not types.FunctionType and not (
@@ -112,14 +112,14 @@ class Giving:
 class StagedProgram(NamedTuple):
     """A function staged at given types.
 
-    float0 values hold nothing, so the jaxpr neither takes nor gives them; by flat position,
-    `hidden` has such arguments and `hidden_results` such results.
+    float0 values hold no data, so they are neither operands nor results of the jaxpr. `hidden` has
+    such arguments by flat position, and `hidden_results` such results.
     """
 
-    fun: Callable[[], Any]  # gives the function; does not keep alive one that keeps its programs
+    fun: Callable[[], Any]  # returns the function; refers to it weakly if it owns its programs
     in_tree: PyTreeDef
     in_avals: Sequence[ShapedArray]  # of all arguments
-    donated: tuple[int, ...]  # of all arguments, those whose buffers are given away
+    donated: tuple[int, ...]  # of all arguments, the donated ones
     hidden: dict[int, Any]
     open_jaxpr: Jaxpr  # with constvars
     jaxpr: Jaxpr  # closed, taking `consts` first
@@ -206,7 +206,7 @@ class StagedProgram(NamedTuple):
         return self._replace(jaxpr=jaxpr, spec=spec), consts
 
     def result(self, outs: Sequence[Any]) -> Any:
-        """The pytree of results from those of the jaxpr."""
+        """Return the pytree of results, given the results of the jaxpr."""
         if self.hidden_results:
             outs = insert_at(outs, self.hidden_results)
         return unflatten(self.out_tree, outs)
@@ -235,7 +235,7 @@ def stage_program(
     names = lambda: drop_positions(argument_origins(fun, in_tree, op), hidden)
     given = drop_positions(avals, hidden) if hidden else avals
     jaxpr, consts = stage_function(flat, given, spec.name, names)
-    # a NumPy array is taken as it is now
+    # Copy NumPy arrays: they may change later.
     consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
     seconds = time.perf_counter() - start
     events.record_work(events.TRACE, seconds, fun_name=spec.name)

@@ -22,17 +22,17 @@ from weft.xla.layouts import Format
 
 
 class ShapeDtypeStruct(Record):
-    """The shape and dtype of an array, taken for it by `eval_shape`, `make_jaxpr` and `lower`.
+    """The shape and dtype of an array, in its place in `eval_shape`, `make_jaxpr` and `lower`.
 
     Args:
       shape: the sizes of the axes.
       dtype: the type of the elements.
-      sharding: where `lower` is to place the array: a sharding, a `PartitionSpec` over the mesh in
-        scope, or a `Format`.
-      weak_type: whether the dtype is that of a Python number.
+      sharding: the placement of the array for `lower`: a sharding, a `PartitionSpec` over the mesh
+        in scope, or a `Format`. The default is None.
+      weak_type: True if the array has the weak type of a Python number. The default is False.
       manual_axis_type: the kind of the array along the manual axes of a mesh, for structs that are
         made within `shard_map`.
-      is_ref: whether it stands for a reference to such an array.
+      is_ref: True if it stands for a reference to such an array. The default is False.
 
     >>> ShapeDtypeStruct((3, 4), np.float32)
     ShapeDtypeStruct(shape=(3, 4), dtype=float32)
@@ -85,7 +85,7 @@ class ShapeDtypeStruct(Record):
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The struct of an array, which keeps where it lies."""
+        """Return the struct of an array, including its sharding."""
         return cls.of(typeof(x)).update(sharding=getattr(x, "sharding", None))
 
     @property

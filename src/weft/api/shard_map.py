@@ -233,9 +233,9 @@ def close_over(
 
 
 def show_spec(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
-    """An array that was computed at once with the spec as given: XLA drops ending Nones.
+    """Return an eager result with the spec as the user wrote it: XLA drops Nones at the end.
 
-    A program over several meshes may have left it in other parts.
+    A program over several meshes may have returned it with another sharding.
     """
     if type(x) is not ArrayImpl or getattr(x.sharding, "spec", None) == spec:
         return x
@@ -246,7 +246,7 @@ def show_spec(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
 
 
 def mesh_for(mesh: Any, args: Any) -> Any:
-    """The mesh given, else the one in scope, else that of arguments."""
+    """Return the given mesh, or else the mesh in scope, or else the mesh of the arguments."""
     found = next((m for m in meshes_around(args) if mesh is None or fits_mesh(m, mesh)), mesh)
     if isinstance(found, AbstractMesh) and not found.empty:
         return found
@@ -261,7 +261,7 @@ def mesh_for(mesh: Any, args: Any) -> Any:
 
 
 def meshes_around(args: Any) -> Iterator[Any]:
-    """The meshes in scope, and those of arguments."""
+    """Return the meshes in scope, and the meshes of the arguments."""
     yield from (m for m in (get_mesh(), get_abstract_mesh(), get_entered_mesh()) if not m.empty)
     for x in leaves(args):
         of_type = getattr(getattr(x, "aval", None), "sharded", None)
@@ -299,7 +299,7 @@ def manual_axes(mesh: Mesh, axis_names: Any) -> tuple:
 
 
 def broadcast_specs(what: str, specs: Any, full: PyTreeDef, params: dict) -> list:
-    """The spec of each leaf of a pytree, of which `specs` is a prefix."""
+    """Return the spec of each leaf of a pytree; `specs` is a prefix of the pytree."""
     if isinstance(specs, list) and full.node_data() == (tuple, None):
         specs = tuple(specs)
     mesh, manual = params["mesh"], params["manual_axes"]

@@ -64,12 +64,12 @@ class RequestedShardings(NamedTuple):
         return ins and ins + (None,) * (len(avals) - count)
 
     def type_arguments(self, fun: Callable, in_tree: PyTreeDef, avals: Sequence) -> list:
-        """The types of arguments that lie so."""
+        """Return the types of arguments with the requested shardings."""
         ins = self.of_arguments(fun, in_tree, avals) or (None,) * len(avals)
         return list(map(typed_as, avals, ins))
 
     def open(self, args: tuple, places: Sequence[int]) -> RequestedShardings:
-        """Return the shardings of a call in which some arguments became lists of arrays."""
+        """Return the shardings of a call after some arguments became lists of arrays."""
         leaves, treedef = self.arguments
         names = ("in_shardings", "the values")
         given = unflatten(treedef, leaves)
@@ -130,9 +130,10 @@ def request_shardings(op: str, in_shardings: Any, out_shardings: Any) -> Request
 
 
 def as_sharding(op: str, what: str, x: Any, value: Any = None) -> Any:
-    """The sharding that a device, a format, or a spec over the mesh in scope stands for.
+    """Return the sharding for a device, a format, or a spec over the mesh in scope.
 
-    A sharding over an abstract mesh gets the devices of the mesh in scope, or of that of `value`.
+    A sharding over an abstract mesh gets the devices of the mesh in scope, or of the mesh of
+    `value`.
     """
     if isinstance(x, Device):
         return sharding_on(x)

@@ -65,7 +65,8 @@ class ArgInfo(HasAval, Record):
     Attributes:
       aval: the type, a `ShapedArray`.
       donated: True if the results may use the buffer of the argument.
-      shape, dtype: those of the type.
+      shape: the shape of the type.
+      dtype: the dtype of the type.
 
     >>> weft.jit(jnp.sin).lower(1.0).args_info[0][0].donated
     False
@@ -198,14 +199,14 @@ class Traced(_Stage):
 
     @property
     def lojax(self) -> Traced:
-        """The program on arrays alone: itself, for programs here hold no other types."""
+        """The program on arrays only: itself, since programs here hold no other types."""
         return self
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Write the program as StableHLO.
 
-        `lowering_platforms`: of a program over an abstract mesh, what it is written for; one over
-        devices is for those.
+        `lowering_platforms` are the target platforms of a program over an abstract mesh. The target
+        of a program over devices is the platform of the devices.
         """
         program, placement = self._program, self._placement
         if lowering_platforms and placement.platform:
@@ -365,8 +366,8 @@ class Compiled(_Stage):
     def cost_analysis(self) -> dict:
         """Return XLA's estimate of floating-point operations and bytes.
 
-        Of a program that calls weft's kernels, of which XLA knows nothing, it is the estimate of
-        the program as written, in which the operations stand that the kernels replace.
+        XLA cannot analyze weft's kernels. For a program that calls them it is the estimate of the
+        program with the operations that the kernels replace.
         """
         if KERNEL in self.as_text():
             return lower_without_kernels(self._program, self._placement).cost_analysis()

@@ -66,7 +66,7 @@ def broadcast_to_structure(
     op: str,
     names: tuple[str, str],
 ) -> list[Any]:
-    """Return the leaf of `prefix` above each leaf of a structure, of which it is a prefix."""
+    """Return for each leaf of a structure the leaf of `prefix`, its pytree prefix, above it."""
     leaves, treedef = flatten(prefix, is_leaf)
     below = cut_structure(treedef, tree)
     if below is None:
@@ -123,12 +123,12 @@ def has_float0(leaves: Sequence[Any]) -> bool:
 
 
 def hide_float0(tree: Any, first: int = 0) -> Any:
-    """Return a tree in which programs see no float0; of shapes the axes from `first` on count."""
+    """Return a tree that hides float0 arrays from programs; their shapes lose `first` axes."""
     return tree_map(lambda x: Nothing(x.shape[first:]) if is_float0(x) else x, tree)
 
 
 def hide_leaves(tree: PyTreeDef, hidden: dict[int, Any], start: int = 0) -> PyTreeDef:
-    """Return a structure in which leaves that are arrays of float0, by number, are hidden."""
+    """Return a structure that hides the float0 arrays among its leaves, given by number."""
     data = tree.node_data()
     if data is None and tree.num_leaves:
         return structure(Nothing(hidden[start].shape)) if start in hidden else tree
@@ -140,7 +140,7 @@ def hide_leaves(tree: PyTreeDef, hidden: dict[int, Any], start: int = 0) -> PyTr
 
 
 def stack_float0(tree: PyTreeDef, length: int) -> PyTreeDef:
-    """Return the structure of rows stacked, in which hidden arrays have one more axis."""
+    """Return the structure of stacked rows; hidden arrays have one more axis."""
     data = tree.node_data()
     if data is None:
         return tree

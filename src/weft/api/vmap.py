@@ -154,7 +154,7 @@ class VmapOfSpecs:
         self.spmd = spmd
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Map what is of no such class as `vmap` does; elements of the others are made inside."""
+        """Map ordinary values as `vmap` does; values of special classes are split inside."""
         leaves, tree = flatten(args)
         axes = broadcast_prefix(self.in_axes, args, is_none, op="vmap", names=("in_axes", "args"))
         special = list(map(is_special, leaves, axes))
@@ -253,7 +253,7 @@ class MappedAxes:
             )
         leaves, in_tree = flatten((args, kwargs))
         dims = self.broadcast_axes(in_axes, args, "in_axes", "args") + [0] * len(flatten(kwargs)[0])
-        checked = leaves  # of vmap, what is not mapped may be anything
+        checked = leaves  # vmap does not check values that are not mapped
         if self.op == "vmap" and None in dims:
             checked = [0 if d is None else x for x, d in zip(leaves, dims, strict=True)]
         avals = avals_of(self.op, checked, in_tree, self.fun)
@@ -279,7 +279,7 @@ class MappedAxes:
         return broadcast_to_structure(self.out_axes, tree, is_none, op=self.op, names=names)
 
     def broadcast_axes(self, prefix: Any, tree: Any, prefix_name: str, name: str) -> list:
-        """The axis of each leaf, from a pytree prefix of axes in which None is a leaf."""
+        """Return the axis of each leaf, given a pytree prefix of axes; None counts as a leaf."""
         return broadcast_prefix(prefix, tree, is_none, op=self.op, names=(prefix_name, name))
 
     def normalize_axis(

@@ -106,7 +106,7 @@ def while_loop(
             while (bound is None or steps < bound) and cond_fun(val):
                 val, steps = body_fun(val), steps + 1
             return val
-        except TracerBoolConversionError:  # under vmap there is no one truth
+        except TracerBoolConversionError:  # under vmap, the predicate has many values
             pass
     return bind_loop(cond_fun, body_fun, init_val, bound, slots)
 
@@ -159,9 +159,10 @@ def vary_loop(
 def stage_carry(
     op: str, fun: Callable, args: tuple, tree: PyTreeDef, avals: Sequence[ShapedArray]
 ) -> tuple[bodies.StagedBody, list[ShapedArray]]:
-    """A body whose last argument is the carry, staged; and the types that the carry starts with.
+    """Stage a body whose last argument is the carry; return it and the types of the first carry.
 
-    `avals` are those of all the arguments. A weakly typed carry takes the dtype the body gives it.
+    `avals` are the types of all arguments. A weakly typed carry takes the dtype that the body
+    returns.
     """
     args_tree, n = structure(args), tree.num_leaves
     avals = list(avals)

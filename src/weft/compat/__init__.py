@@ -6,7 +6,7 @@
     pytest -p weft.compat.pytest
 
 Child processes inherit it by WEFT_AS_JAX=1 in the environment, which a file that is installed with
-weft reads (weft_as_jax.pth). finder.py says what a module of JAX is here, places.py what is absent.
+weft reads (weft_as_jax.pth). finder.py maps modules of JAX; places.py lists absent ones.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ default_int_dtype, short_dtype_name, to_inexact_dtype = default_int, short_name,
 
 
 class ExtendedDType:
-    """A dtype whose elements are stored as those of another: random keys have one."""
+    """A dtype with elements that are stored as elements of another dtype, such as random keys."""
 
 
 def default_uint_dtype() -> np.dtype:
@@ -55,22 +55,22 @@ def dtype(x: Any, *, canonicalize: bool = False) -> np.dtype:
 
 
 def is_weakly_typed(x: Any) -> bool:
-    """Return True if the dtype of a value yields to that of others."""
+    """Return True if the dtype of a value is weak."""
     return typeof(x).weak_type
 
 
 def jax_dtype(obj: Any, *, align: bool = False, copy: bool = False) -> np.dtype:
-    """Return a dtype as it is used here: without enable_x64, one of at most 32 bits."""
+    """Return a dtype in its canonical form: without enable_x64, of at most 32 bits."""
     return canonicalize_dtype(dtypes.default_float() if obj is None else obj)
 
 
 def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str = "dtype") -> np.dtype:
-    """Return a dtype that a user asks for as it is used here, with a warning if it differs."""
+    """Return the canonical form of a user's dtype, with a warning if it differs."""
     return check_user_dtype(dtype, fun_name)
 
 
 def check_user_dtype_supported(dtype: Any, fun_name: str = "dtype") -> None:
-    """Warn of a dtype that needs enable_x64, and refuse what is none."""
+    """Warn of a dtype that needs enable_x64; raise for other objects."""
     check_user_dtype(dtype, fun_name)
 
 

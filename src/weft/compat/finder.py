@@ -1,8 +1,8 @@
-"""Find modules for `import jax.x`: those of weft, views of several, or a refusal with reasons.
+"""Find modules for `import jax.x`: modules of weft, views of several modules, or stand-ins.
 
-A module of JAX is the one of weft with the same name, so `jax.numpy is weft.numpy`; or it shows the
-names of several modules, by the table VIEWS of places.py; or it is out of scope, and imports but
-fails on use. JAX itself, should it be installed, is never looked for.
+A module of JAX is the module of weft with the same name, so `jax.numpy is weft.numpy`; or a view of
+several modules, by the table VIEWS of places.py; or it is out of scope, and imports but fails on
+use. JAX itself is never looked for, even if it is installed.
 """
 
 from __future__ import annotations

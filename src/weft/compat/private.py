@@ -82,7 +82,7 @@ make_iota, to_elt = map(make_absent, ("batching.make_iota", "batching.to_elt"))
 
 
 class JaxprEqnContext:
-    """The settings under which an equation was made, of which weft keeps none."""
+    """The settings under which an equation was made; weft stores none."""
 
 
 class _Registry:
@@ -140,7 +140,7 @@ trace_state_clean = is_eager
 
 
 def full_lower(x: Any) -> Any:
-    """Return a value unchanged: there are no levels of tracers."""
+    """Return a value unchanged: tracers have no levels."""
     return x
 
 

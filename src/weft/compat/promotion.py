@@ -41,7 +41,7 @@ def check_arraylike(fun_name: str, *args: Any, emit_warning: bool = False) -> No
 
 
 def check_arraylike_or_none(fun_name: str, *args: Any) -> None:
-    """Refuse arguments that are neither None nor arrays or numbers."""
+    """Raise for arguments that are not None, an array or a number."""
     check_arraylike(fun_name, *[x for x in args if x is not None])
 
 

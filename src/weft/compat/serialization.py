@@ -25,7 +25,7 @@ class GlobalAsyncCheckpointManagerBase:
 
 
 def get_tensorstore_spec(ckpt_path: str, ocdbt: bool = False, **options: Any) -> dict:
-    """Return the settings by which tensorstore reads or writes the array at a path."""
+    """Return the settings with which tensorstore reads or writes the array at a path."""
     if ocdbt:
         base, path = os.path.split(ckpt_path)
         return {

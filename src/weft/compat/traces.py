@@ -50,5 +50,5 @@ def install_traces() -> None:
     StageTrace.new_arg = new_arg_as_jax  # type: ignore[assignment,method-assign]
     Trace.full_raise = lambda trace, x: x  # type: ignore[attr-defined]
     for tracer in find_classes(Tracer):
-        tracer.__module__ = "jax.core"  # by which autoray tells whose arrays it is given
+        tracer.__module__ = "jax.core"  # autoray identifies arrays by this
     Jit.bind = bind_as_jax  # type: ignore[assignment,method-assign]

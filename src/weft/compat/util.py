@@ -137,7 +137,7 @@ def unzip3(triples: Iterable[tuple]) -> tuple[tuple, tuple, tuple]:
 
 
 def set_module(module: str) -> Callable:
-    """Return a decorator that says of which module a function or class is."""
+    """Return a decorator that sets the module of a function or class."""
 
     def wrap(fun: Any) -> Any:
         fun.__module__ = module
@@ -147,12 +147,12 @@ def set_module(module: str) -> Callable:
 
 
 def use_cpp_class(cls: Any) -> Callable:
-    """Return a decorator that leaves a class as it is written in Python."""
+    """Return a decorator that returns the Python class unchanged."""
     return lambda own: own
 
 
 def use_cpp_method(is_enabled: bool = True) -> Callable:
-    """Return a decorator that leaves a method as it is written in Python."""
+    """Return a decorator that returns the Python method unchanged."""
     return lambda own: own
 
 

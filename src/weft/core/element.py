@@ -217,11 +217,11 @@ class Reduce(Expression):
         return f"{self.combine or 'sum'}({self.body} for {over})"
 
 
-# --- what rules are given, and what they write with -------------------------------------------
+# --- the operands and tools of rules ----------------------------------------------------------
 
 
 class Operand:
-    """An operand as a rule is given it: its number, and its type."""
+    """An operand of a rule: its number, and its type."""
 
     __slots__ = ("aval", "number")
 
@@ -301,7 +301,7 @@ def sum_over(sizes: Sequence[IntegerLike], dtype: np.dtype, body: Callable[..., 
     return reduce_over(None, Number(0, dtype), sizes, body)
 
 
-# --- what is done with them -------------------------------------------------------------------
+# --- reading the rules ------------------------------------------------------------------------
 
 
 def describe_elements(

@@ -41,7 +41,7 @@ TAKE_KEYS = frozenset(
 
 
 class Runs(enum.Enum):
-    """Ways in which a program that a primitive holds is run: `Body.runs`."""
+    """The ways in which a primitive runs a program that it holds: `Body.runs`."""
 
     # Once, on the operands; it gives the primitive's results.
     ONCE = enum.auto()

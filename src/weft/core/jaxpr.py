@@ -101,7 +101,7 @@ class Eqn:
         effect = self.primitive.effect
         return frozenset() if effect is None else frozenset((effect,))
 
-    def __reduce__(self) -> tuple:  # where it was written is known in this process alone
+    def __reduce__(self) -> tuple:  # the source line is known only in this process
         return Eqn, (self.primitive, self.invars, self.params, self.outvars)
 
     def replace(self, **changes: Any) -> Eqn:

@@ -301,7 +301,7 @@ class Typed(Notation):
         return self.shared.get(x.jaxpr) or self.program(x.jaxpr, names)
 
     def flow_in(self, eqn: Eqn, held: Jaxpr, names: Scope, used: Collection[Var]) -> Scope | None:
-        """A call's program uses the caller's names for what is passed in and out."""
+        """Return a scope that gives a call's program the caller's names for inputs and outputs."""
         if not any(b.jaxpr is held and b.names_flow_in for b in bodies_of(eqn)):
             return None
         inner = Scope(self.fresh)

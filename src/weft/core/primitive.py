@@ -67,9 +67,9 @@ class Effect:
 class Axis(NamedTuple):
     """A mapped axis: its size, and its name or None.
 
-    `tracked`: an axis of a mesh, and types say which values vary along it. `spmd`: the axes of a
-    mesh that shardings within the mapped function are to split it over, None to leave it open.
-    `split`: how what is mapped is split along it, as types of rank 1 say it (`sharded`).
+    `tracked`: it is an axis of a mesh, and types say which values vary along it. `spmd`: the axes
+    of a mesh that shardings within the mapped function split it over; None leaves that open.
+    `split`: the sharding of mapped values along it, as in types of rank 1 (`sharded`).
     """
 
     size: int
@@ -85,12 +85,12 @@ class Axis(NamedTuple):
 
 
 class Program:
-    """The base of `Jaxpr` and `ClosedJaxpr`, by which a program among parameters is recognized."""
+    """The base of `Jaxpr` and `ClosedJaxpr`, which identifies programs among parameters."""
 
     __slots__ = ()
 
     jaxpr: Any
-    is_high = False  # whether it computes with types other than arrays
+    is_high = False  # True if it computes with types other than arrays
 
 
 def programs_in(params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -116,23 +116,23 @@ class Body(NamedTuple):
     operands: Sequence[int] = ()
     carry: range = range(0)
     turns: range | None = None
-    label: str = ""  # what it is called in the paths of operations that profiles show
-    inlines: bool = False  # whether its equations may stand in place of the one that holds it
-    names_flow_in: bool = False  # whether it is printed with the names of what is passed to it
-    on_each_device: bool = False  # whether it is the program of each device of a mesh
+    label: str = ""  # its name in the paths of operations that profiles show
+    inlines: bool = False  # True if its equations may replace the equation that holds it
+    names_flow_in: bool = False  # True if it is printed with the names of its arguments
+    on_each_device: bool = False  # True if it is the program of each device of a mesh
 
 
 def split_inputs(body: Body, xs: Sequence[Any]) -> tuple[Sequence, Sequence, Sequence]:
-    """One value for each group of inputs of a loop's body: its consts, its carry, and rows."""
+    """Split the inputs of a loop's body into its groups: consts, carry, and rows."""
     return xs[: body.carry.start], xs[body.carry.start : body.carry.stop], xs[body.carry.stop :]
 
 
 class References(NamedTuple):
     """The references of an application of a primitive to things outside of its operands.
 
-    Named axes: those it `uses`, those that the programs it holds `binds`; and those of a mesh over
-    which its results vary though its operands do not, `adds`, or the other way round, `drops`.
-    `places` gives shardings: they say which devices a program is for.
+    Named axes: those that it `uses`, and those that its programs `bind`. Mesh axes: results vary
+    over `adds` although the operands do not; over `drops` it is the other way round. `places`
+    returns shardings, which name the devices of a program.
     """
 
     uses: Container = ()
@@ -148,16 +148,17 @@ _NO_REFERENCES = References()
 class Axes(NamedTuple):
     """Labels of the axes of operands and results: axes with one label run along each other.
 
-    What splits an axis of an operand splits those of results with its label; None must be whole.
-    A result may have a list of pairs of a label and a slice of the mesh axes that split it.
-    `contracts`: products are summed over other labels.
+    Mesh axes that split an axis of an operand split the axes of results with the same label. An
+    axis labelled None must not be split. A result axis may have a list of pairs: a label, and a
+    slice of the mesh axes that split it. `contracts`: products are summed over labels that no
+    result has.
     """
 
     operands: Sequence[Sequence]
     results: Sequence[Sequence]
     linear: Linearity = Linearity.NONE
     contracts: bool = False
-    hint: str = ""  # the code in an error of what must be whole
+    hint: str = ""  # code for the error if an axis labelled None is split
 
 
 class Primitive(Interface):

@@ -61,7 +61,7 @@ class SourceInfo(NamedTuple):
 
 
 def path_text(scope: Sequence[str]) -> str:
-    """Names as a path, in which a transformation wraps the name that follows: `a/jvp(b)/c`."""
+    """Return names as a path; a transformation wraps the name after it: `a/jvp(b)/c`."""
     parts: list[str] = []
     wrap = "{}"
     for name in scope:
@@ -119,7 +119,7 @@ def transposed_source(source: Any) -> Any:
     if type(source) is not SourceInfo:
         return source
     around, scope = current.scope, source.scope
-    shared = 0  # of the scopes, those that were open then as they are now
+    shared = 0  # the number of scopes that were open then and are open now
     while shared < min(len(around), len(scope)) and around[shared] == scope[shared]:
         shared += 1
     return SourceInfo(source.traceback, (*around, TRANSPOSE, *scope[shared:]))
@@ -209,9 +209,9 @@ def trim_traceback(error: BaseException) -> None:
 
 
 def boundary(fun: Callable, like: Callable | None = None) -> Callable:
-    """`fun` as users call it: its errors show few frames that are not theirs.
+    """Return `fun` as users call it: its errors show few frames of weft's own.
 
-    The name and documentation are those of `like`, or of `fun`. To re-raise adds no frame.
+    The name and documentation are those of `like`, or of `fun`. Raising again adds no frame.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -88,9 +88,9 @@ def install_bottom(trace: Trace) -> None:
 
 
 def typed_value(x: Any, aval: ShapedArray) -> Any:
-    """`x`; as an array of type `aval` where it is a number or NumPy's whose type is another now.
+    """Return `x`, converted to an array of type `aval` if it is a host value of another type now.
 
-    So it is where `enable_x64` is not what it was when the value was given its type.
+    A host value changes its type if `enable_x64` has changed since the value got its type.
     """
     return x if keeps_type(x, aval) else _Current.trace.make_constant(x, aval)
 
@@ -179,7 +179,7 @@ def eval_context() -> use:
 
 
 class FoldTrace(Trace):
-    """Computes at once what depends on known values alone; the rest goes to the parent."""
+    """Computes eagerly if all operands are known; other operations go to the parent."""
 
     __slots__ = ()
 
@@ -223,7 +223,7 @@ class Tracer(HasAval):
     owner: Trace
     aval: ShapedArray
     inner: Any = None  # the value that it adds something to, as a primal does not know its tangent
-    # the name by which libraries know `owner`
+    # The name of `owner` in libraries that are written for JAX.
     _trace = property(lambda self: self.owner, lambda self, trace: setattr(self, "owner", trace))
 
     def __init__(self, trace: Trace, aval: ShapedArray):
@@ -243,7 +243,7 @@ class Tracer(HasAval):
         return self.inner.arguments() if isinstance(self.inner, Tracer) else []
 
     def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
-        """The value itself, or an error which says that there is none yet."""
+        """Return the concrete value, or raise an error that says that there is none yet."""
         self.check_live()
         if look := getattr(self.owner, "look", None):
             return look(self, op, error, hint)

@@ -1,7 +1,7 @@
-"""Looking into programs while they run: `weft.debug.print`, `callback`, `log`, `breakpoint`.
+"""Debugging of running programs: `weft.debug.print`, `callback`, `log`, `breakpoint`.
 
-What these call is printing.py and prompt.py, and layout.py for where arrays lie; the effects are
-primitives/effects.py's.
+They are in printing.py and prompt.py; layout.py shows the shardings of arrays;
+primitives/effects.py has the effects.
 """
 
 from weft.debug.layout import inspect_array_sharding, visualize_array_sharding, visualize_sharding

@@ -76,15 +76,16 @@ def visualize_sharding(
 ) -> None:
     """Print which device holds which part of an array of one or two axes.
 
-    Where devices hold terms of a sum that is still to be formed, `+` stands between them.
+    If devices hold terms of a sum that is not computed yet, `+` is between them.
 
     Args:
-      shape: of the array.
-      sharding: how it lies.
-      use_color: give parts colors, on a terminal.
-      scale: of the drawing.
-      min_width, max_width: of a part, and of all, in characters.
-      color_map: from [0, 1] to the red, green and blue of a part, each in [0, 1].
+      shape: the shape of the array.
+      sharding: the sharding of the array.
+      use_color: if True, parts have colors on a terminal.
+      scale: the scale of the drawing.
+      min_width: the smallest width of a part, in characters.
+      max_width: the largest width of the drawing, in characters.
+      color_map: a function from [0, 1] to the red, green and blue of a part, each in [0, 1].
 
     >>> from weft.sharding import NamedSharding, PartitionSpec
     >>> from weft import make_mesh
@@ -140,7 +141,7 @@ def draw_table(labels: list[list[str]], inner: int, height: int, paint: Any) -> 
 
 
 def on_terminal() -> bool:
-    """Return True if what is printed is seen by a person."""
+    """Return True if standard output is a terminal."""
     return sys.stdout.isatty()
 
 

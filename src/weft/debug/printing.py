@@ -46,7 +46,7 @@ class Shown:
 
     @property
     def fmt(self) -> str:
-        """The format, where the function is one of those of this file that say something."""
+        """The format, if the function is a printing function of this file."""
         return self.fun.args[0]  # type: ignore[attr-defined]
 
 

@@ -1,6 +1,6 @@
-"""`breakpoint`: a prompt in the middle of a program, with the values that the local names have.
+"""`breakpoint`: a prompt inside of a program, with the values of the local names.
 
-The frames are looked at while the program is traced; the prompt opens when it runs.
+The frames are recorded while the program is traced; the prompt opens when it runs.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Traced:
 
 
 def change_leaves(x: Any, change: Any) -> Any:
-    """A pytree with its leaves changed; what only looks like one is left alone."""
+    """Return a pytree with changed leaves; unchanged if its class does not take them."""
     try:
         return tree_map(change, x)
     except Exception:  # a class registered as a node need not take any leaves
@@ -203,7 +203,7 @@ class Prompt(cmd.Cmd):
         self.move(-1, "Newest frame")
 
     def move(self, step: int, end: str) -> None:
-        """Another frame, or a word that there is none."""
+        """Go to another frame, or print that there is none."""
         if not 0 <= self.at + step < len(self.frames):
             return self.say(f"*** {end}")
         self.at += step

@@ -1,4 +1,4 @@
-"""`diff`: what is different between two programs, aligned by what equations compute."""
+"""`diff`: the differences between two programs, aligned by what equations compute."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Diff:
 
     Attributes:
       rows: the lines.
-      equal: True if there are no differences.
+      equal: True if the programs are equal.
       context: the number of lines that are shown around each change.
 
     >>> program = weft.make_jaxpr(jnp.sin)(1.0)

@@ -61,7 +61,7 @@ class Box(Node):
 
 
 class Drawing:
-    """One program, laid out: its size, and what is in it as SVG."""
+    """One program, laid out: its size, and its contents as SVG."""
 
     def __init__(self, boxes: Sequence[Box], edges: Sequence[tuple[Box, Box, str]]):
         paths, width, height = arrange_nodes(boxes, [(a, b) for a, b, _ in edges])

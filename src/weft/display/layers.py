@@ -50,7 +50,7 @@ def arrange_nodes(
 
 
 def assign_layers(nodes: Sequence[Node], edges: Sequence[tuple[Node, Node]]) -> None:
-    """Each node as high as what it needs lets it, or as low, where fewer edges come than go."""
+    """Place nodes below their operands, or just above their users if that shortens the edges."""
     needs: dict[Node, list[Node]] = {n: [] for n in nodes}
     used: dict[Node, list[Node]] = {n: [] for n in nodes}
     for a, b in edges:

@@ -47,7 +47,7 @@ class DebugInfo(NamedTuple):
 
 
 def debug_info(program: Jaxpr | ClosedJaxpr) -> DebugInfo:
-    """Return the origin of a program; those of `make_jaxpr` know names of arguments."""
+    """Return the origin of a program; programs of `make_jaxpr` know the names of arguments."""
     memo = program.jaxpr.memo
     found = memo.get("debug_info")
     if callable(found):

@@ -27,18 +27,18 @@ _OPEN = 12  # a program with at most this many equations is shown unfolded
 
 
 def span(kind: str, text: str, title: str = "") -> str:
-    """A piece of text of a kind, with what is shown when the pointer is on it."""
+    """Return a piece of text of a kind; `title` is shown when the pointer is on it."""
     hover = f' title="{escape_html(title)}"' if title else ""
     return f'<span class="{kind}"{hover}>{escape_html(text)}</span>'
 
 
 class Page(Typed):
-    """Writes one program as HTML; the names are those of the typed notation."""
+    """Writes one program as HTML, with the names of the typed notation."""
 
     def __init__(self, short: bool = True):
         super().__init__()
         self.short = short
-        self.made: dict[Any, str] = {}  # where each variable is from
+        self.made: dict[Any, str] = {}  # the origin of each variable
 
     def html(self, jaxpr: Jaxpr) -> str:
         parts = []

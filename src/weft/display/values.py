@@ -1,6 +1,6 @@
 """Arrays, keys, meshes and shardings as HTML, for notebooks: `_repr_html_` of their classes.
 
-Values are known here by their attributes alone, for their classes are made later. A picture of a
+This file uses only attributes of values, since their classes are defined later. A picture of a
 matrix is a PNG of a few kilobytes, written here, since libraries for it take long to import.
 """
 
@@ -102,7 +102,7 @@ def parts_html(x: Any) -> str:
 
 
 def read_numbers(x: Any) -> np.ndarray | None:
-    """The values of an array as float64, those of complex numbers as their sizes; None of keys."""
+    """Return the values of an array as float64, complex ones as magnitudes; None for keys."""
     if not isinstance(x.dtype, np.dtype):
         return None
     values = np.asarray(x)
@@ -168,11 +168,11 @@ def write_png(pixels: np.ndarray) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + body
 
 
-# --- where values lie ---------------------------------------------------------------------------
+# --- where values are stored --------------------------------------------------------------------
 
 
 def mesh_html(mesh: Any) -> str:
-    """A mesh for a notebook: its axes, and which device is where."""
+    """Return HTML for a mesh: its axes, and the place of each device."""
     return wrap_html(f"<b>{type(mesh).__name__}</b>", axes_html(mesh), devices_html(mesh))
 
 

@@ -299,7 +299,7 @@ def nesterov(step_size: float | Schedule, mass: float) -> Any:
 
 
 def _inverse_root(x: Any) -> Any:
-    """1 / sqrt(x), and 0 where x is 0: where there was no gradient yet, nothing is scaled."""
+    """Return 1 / sqrt(x), and 0 where x is 0: without a gradient, nothing is scaled."""
     positive = x > 0
     return jnp.where(positive, 1 / jnp.sqrt(jnp.where(positive, x, 1)), 0)
 

@@ -75,7 +75,7 @@ def register_backend_factory(
 
 
 def register_backend_cache(cache: Any, for_what: str) -> None:
-    """Have `clear_backends` call `cache.cache_clear()`; `for_what` says what is kept in it."""
+    """Have `clear_backends` call `cache.cache_clear()`; `for_what` describes the cache."""
     _caches.append(cache)
 
 

@@ -1,6 +1,6 @@
-"""Functions of flat lists, and what is put around them: names of `jax.extend.linear_util`.
+"""Functions of flat lists, and their wrappers: names of `jax.extend.linear_util`.
 
-weft/api_util.py defines them, and says how they go together.
+weft/api_util.py defines them, and explains how they are combined.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _jax_mlir_ext.register_dialects(upstream_dialects)
 
 
 class JaxIrContext(ir.Context):
-    """Return the context in which modules are parsed: it knows the dialects of programs."""
+    """The context that parses modules; it knows the dialects of programs."""
 
     def __init__(self) -> None:
         super().__init__()

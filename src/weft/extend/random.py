@@ -39,18 +39,19 @@ def define_prng_impl(
     name: str = "<unnamed>",
     tag: str = "?",
 ) -> KeyDtype:
-    """A generator of your own, of four functions of the words of one key, uint32[n].
+    """Define a generator of your own by four functions of the words of one key, uint32[n].
 
-    All of weft.random is made of them, vmap too. Keys are told from those of other generators; keys
-    used twice are found where the functions are made of weft.random's.
+    All functions of weft.random work with it, also under vmap. Its keys differ from keys of other
+    generators. Keys that are used twice are detected if the functions are made of weft.random's.
 
     Args:
-      key_shape: (n,), how many words a key has.
-      seed: of an integer, the words of a key.
-      split: of a key and a shape, the words (*shape, n) of new ones.
-      random_bits: of a key, a width in bits and a shape, unsigned integers of these.
-      fold_in: of a key and an integer, the words of another key.
-      name, tag: what it is called, and how its keys print: `key<tag>`.
+      key_shape: (n,), the number of words of a key.
+      seed: a function of an integer that returns the words of a key.
+      split: a function of a key and a shape that returns the words (*shape, n) of new keys.
+      random_bits: a function of a key, a width in bits and a shape that returns unsigned integers.
+      fold_in: a function of a key and an integer that returns the words of another key.
+      name: the name of the generator.
+      tag: the short name with which its keys print: `key<tag>`.
 
     >>> weak = define_prng_impl(
     ...     key_shape=(1,),

@@ -1,7 +1,7 @@
 """The origin of equations: names of `jax.extend.source_info_util`.
 
-A stack of names is the path of the scopes that are open, `attention/dense`, in which
-transformations show: `jvp(loss)/dense`.
+A stack of names is the path of the open scopes, `attention/dense`. Transformations are part of it:
+`jvp(loss)/dense`.
 """
 
 from __future__ import annotations

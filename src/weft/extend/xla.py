@@ -62,7 +62,7 @@ def clear_hlo_module_transformation(
     stage: PipelineStage = PipelineStage.PRE_SCHEDULER,
     platforms: str | Sequence[str] | None = None,
 ) -> bool:
-    """Take back what is registered under a name; whether anything was.
+    """Remove what is registered under a name; return True if anything was.
 
     >>> clear_hlo_module_transformation("none")
     False

@@ -54,7 +54,7 @@ def get_primitive_transpose(prim: Primitive) -> Callable:
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """The sum of two tangents, of which either may be a Zero."""
+    """Return the sum of two tangents, each of which may be a Zero."""
     if isinstance(x, Zero):
         return y
     return x if isinstance(y, Zero) else add_jaxvals(x, y)

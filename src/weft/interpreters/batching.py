@@ -72,7 +72,7 @@ def defvectorized(prim: Primitive) -> None:
 
 
 def defbroadcasting(prim: Primitive) -> None:
-    """Batch an elementwise primitive: mapped axes go in front, what is not mapped is repeated."""
+    """Batch an elementwise primitive: mapped axes go first, other operands are repeated."""
     primitive_batchers[prim] = lambda args, dims, **params: bind_broadcast(prim, args, dims, params)
 
 
@@ -127,14 +127,17 @@ def register_vmappable(
     """Have `vmap` map values of a class, where `in_axes` or `out_axes` has a `spec_type` for them.
 
     Args:
-      to_elt: `to_elt(cont, get_idx, x, spec)` gives the element of a value: `cont(array, axis)` is
-        that of an array. `get_idx` is None here.
-      from_elt: `from_elt(cont, size, y, spec)` puts elements together: `cont(size, array, axis)`
-        does that of an array.
-      axis_size_type, make_iota: taken so that calls carry over from JAX.
+      data_type: the class of the values.
+      spec_type: the class of entries in `in_axes` and `out_axes` for these values.
+      axis_size_type: ignored; accepted for compatibility with JAX.
+      to_elt: `to_elt(cont, get_idx, x, spec)` returns the element of a value; `cont(array, axis)`
+        returns the element of an array. `get_idx` is None here.
+      from_elt: `from_elt(cont, size, y, spec)` joins elements; `cont(size, array, axis)` does so
+        for an array.
+      make_iota: ignored; accepted for compatibility with JAX.
 
-    Give `vmap` the size of the axis, `axis_size`, if no array is mapped beside. Within other
-    transformations such values are leaves, as they are for JAX.
+    Give `vmap` the size of the axis, `axis_size`, if no ordinary array is mapped. Within other
+    transformations such values are leaves, as they are in JAX.
 
     >>> class Column:
     ...     def __init__(self, data):

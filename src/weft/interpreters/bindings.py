@@ -23,7 +23,7 @@ class WritesText(Exception):
 
 
 class _Module(threading.local):
-    """The module in which a rule's function is, while the rule runs."""
+    """The module that holds a rule's function while the rule runs."""
 
     bridge: Bridge | None = None
 
@@ -32,9 +32,9 @@ _module = _Module()
 
 
 class Bridge:
-    """A module of MLIR with one function, in which a rule writes what it computes.
+    """A module of MLIR with one function, into which a rule writes its computation.
 
-    It stands for the context of the rule and of the module, as JAX's rules know them.
+    It serves as the context of the rule and of the module in JAX's rules.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Bridge:
 
     @property
     def hlo(self) -> Builder:
-        """The Builder of rules that write text, of which this one is none."""
+        """The Builder of rules that write text; this rule does not."""
         raise WritesText
 
     @property
@@ -110,7 +110,7 @@ class Bridge:
             main.verify()
 
     def call_text(self, name: str, operands: Sequence[Any], out_avals: Sequence) -> list:
-        """Call a function of the program, of which there is text, in the rule's function."""
+        """Call a function of the program's text from the rule's function."""
         from jaxlib.mlir import ir
         from jaxlib.mlir.dialects import func
 
@@ -147,7 +147,7 @@ def flatten(results: Any) -> Any:
 
 
 def current_bridge() -> Bridge | None:
-    """Return the module in which the rule that runs writes, None if it writes text."""
+    """Return the module that the current rule writes into; None if it writes text."""
     return _module.bridge
 
 

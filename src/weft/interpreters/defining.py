@@ -35,7 +35,7 @@ def unlist_results(prim: primitive.Primitive, outs: list) -> Any:
 
 
 def list_pair(prim: primitive.Primitive, rule: Callable) -> Callable:
-    """The method of a rule, as those of jvp and batch, that gives two values or sequences."""
+    """Return the method for a rule that returns two values or sequences, such as jvp and batch."""
 
     def method(*args: Any, **params: Any) -> tuple[list, list]:
         args = tuple(tuple(x) if isinstance(x, list) else x for x in args)
@@ -56,10 +56,10 @@ def unlist_pair(prim: primitive.Primitive, method: Callable) -> Callable:
 
 
 class Primitive(primitive.Primitive):
-    """An operation defined by giving its rules one by one, as in JAX.
+    """An operation defined by setting its rules one by one, as in JAX.
 
-    `bind` returns one value, or a list where `multiple_results` is set. Without `def_impl` it runs
-    what it lowers to.
+    `bind` returns one value, or a list if `multiple_results` is set. Without `def_impl` it runs its
+    lowering.
 
     >>> double_p = Primitive("double")
     >>> _ = double_p.def_impl(lambda x: x + x)
@@ -67,7 +67,7 @@ class Primitive(primitive.Primitive):
     4
     """
 
-    memoize_type = False  # a rule may be given anew
+    memoize_type = False  # a rule may be set again
 
     def __init_subclass__(cls) -> None:
         """A class may have the type rule as a method, which gives (avals, effects) as in JAX."""
@@ -133,7 +133,7 @@ class Rules:
         made = self.make_method(prim, rule)
         made.rule = rule
         setattr(prim, self.method, made)
-        forget_rules()  # what was compiled of the rules there were
+        forget_rules()  # drops programs compiled from old rules
 
     def __getitem__(self, prim: primitive.Primitive) -> Callable:
         if prim not in self:

@@ -84,7 +84,7 @@ AxisContext = SPMDAxisContext | ShardingContext
 
 
 class LoweringParameters(NamedTuple):
-    """The options of `lower_jaxpr_to_module`: rules in place of those of primitives."""
+    """The options of `lower_jaxpr_to_module`: rules that replace primitives' rules."""
 
     override_lowering_rules: tuple[tuple[Primitive, LoweringRule], ...] | None = None
 
@@ -112,7 +112,7 @@ class LoweringRuleContext(NamedTuple):
 
     @property
     def axis_context(self) -> AxisContext:
-        """Return True if what is written is for one device of a mesh, or for all."""
+        """The context of axes: one device of a mesh, or all devices."""
         part = self.hlo.part
         if part is None:
             return ShardingContext(len(self.hlo.devices) or 1, tuple(self.hlo.devices) or None)
@@ -243,10 +243,10 @@ def emit_python_callback(
     operand_avals: Sequence[ShapedArray], result_avals: Sequence[ShapedArray], *,
     has_side_effect: bool, **options: Any,
 ) -> tuple[list[Value], Any, None]:  # fmt: skip
-    """Write a call of a Python function, which takes NumPy arrays and returns as many as results.
+    """Write a call of a Python function, which takes and returns NumPy arrays.
 
-    To be called by a rule under this name, by which it is known that the program calls Python.
-    Gives the results, `token`, and None. `options` are taken so that calls carry over from JAX.
+    A rule must call it under this name, which tells weft that the program calls Python. It returns
+    the results, `token`, and None. `options` are accepted for compatibility with JAX and ignored.
     """
 
     def call(*args: Any) -> list:
@@ -338,7 +338,7 @@ def as_attribute(text: str) -> Any:
 
 
 def aval_to_ir_type(ctx: Any, aval: ShapedArray | None = None) -> Any:
-    """Return the type `tensor<3xf32>` of an aval, given after a rule's context or alone."""
+    """Return the type `tensor<3xf32>` of an aval, which may follow a rule's context."""
     given = ctx if aval is None else aval
     return as_type(ir_type_handlers[type(given)](given))
 
@@ -390,7 +390,7 @@ class TokenSet:
         return self._tokens[effect]
 
     def effects(self) -> set[Effect]:
-        """The effects that there are tokens of."""
+        """The effects that have tokens."""
         return {*self._tokens}
 
     def items(self) -> tuple[tuple[Effect, Any], ...]:
@@ -402,7 +402,7 @@ class TokenSet:
         return TokenSet({e: self._tokens[e] for e in effects})
 
     def update_tokens(self, tokens: TokenSet) -> TokenSet:
-        """These tokens with others in the place of those of the same effects."""
+        """Return these tokens, with other tokens for the same effects replaced."""
         return TokenSet({**self._tokens, **tokens._tokens})
 
 
@@ -462,7 +462,7 @@ def shape_tensor(ctx: LoweringRuleContext, sizes: Sequence[int]) -> Value:
 
 
 def flatten_ir_values(xs: Sequence[Any]) -> list[Value]:
-    """Values, of which some come in sequences, one by one."""
+    """Flatten values, some of which are in sequences."""
     return [v for x in xs for v in (x if isinstance(x, list | tuple) else [x])]
 
 

@@ -35,7 +35,7 @@ Val = Any
 
 
 class PartialVal(NamedTuple):
-    """A value that is known, `(None, value)`, or of which the type is, `(aval, None)`."""
+    """A value that is known, `(None, value)`, or only its type, `(aval, None)`."""
 
     aval: ShapedArray | None
     const: Any
@@ -47,7 +47,7 @@ class PartialVal(NamedTuple):
 
     @classmethod
     def unknown(cls, aval: ShapedArray) -> PartialVal:
-        """A value of which the type alone is known."""
+        """A value with only a known type."""
         return cls(aval, None)
 
     def is_known(self) -> bool:
@@ -66,11 +66,11 @@ class PartialVal(NamedTuple):
 def trace_to_jaxpr_nounits(
     fun: Callable, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[PartialVal], list]:
-    """Do what the known arguments determine, and write down the rest.
+    """Compute everything that the known arguments determine, and stage the rest.
 
-    The jaxpr takes the unknown arguments, and as constvars values that are known, which come last
-    in what is returned; it gives the unknown results. With `instantiate` all results are, or those
-    marked.
+    The jaxpr takes the unknown arguments; its constvars are known values, which are returned last.
+    It returns the unknown results. With `instantiate` all results, or the marked ones, count as
+    unknown.
     """
     later = StageTrace(current.trace, "partial evaluation")
     args = [x if aval is None else later.new_arg(aval) for aval, x in pvals]
@@ -107,9 +107,9 @@ def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """`jaxpr` for the used results alone, and which of its inputs it still takes.
+    """Return `jaxpr` for only the used results, and marks of the inputs that it takes.
 
-    With `instantiate` it takes all of them, or those marked.
+    With `instantiate` it takes all inputs, or the marked ones.
     """
     if instantiate is False or instantiate is True:
         out, used = pruned(jaxpr, used_outputs, instantiate)
@@ -169,7 +169,7 @@ def dce_jaxpr_consts(
 
 
 def prune_closed_jaxpr_outputs(jaxpr: ClosedJaxpr, outs_used: Sequence[bool]) -> ClosedJaxpr:
-    """A program for the used results alone, which takes all that it took."""
+    """Return a program for only the used results, with the same inputs."""
     return ClosedJaxpr(dce_jaxpr(jaxpr.jaxpr, outs_used, True)[0], jaxpr.consts)
 
 

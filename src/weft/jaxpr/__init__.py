@@ -1,7 +1,7 @@
-"""Programs as text, in files, and to look at.
+"""Programs as text, in files, and for reading.
 
-`parse` reads what `str` prints, `unparse` writes all of a program, `save` and `load` a file of it.
-`show` prints less of it, `diff` what is different in another, `draw` makes a picture.
+`parse` reads what `str` prints. `unparse` writes a program completely; `save` and `load` use files.
+`show` prints a shorter form, `diff` compares two programs, `draw` makes a picture.
 """
 
 from weft.display.compare import Diff, diff

@@ -129,7 +129,7 @@ def read_program(file: Any, names: dict[str, Any]) -> ClosedJaxpr:
 def read_archive(file: Any) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Read the manifest of a file, and the entries that it lists, all checked.
 
-    Nothing is inflated: entries are stored unchanged, so that they are no longer than the file.
+    Nothing is decompressed: entries are stored uncompressed, so they are not longer than the file.
     """
     with zipfile.ZipFile(file) as archive:
         infos = archive.infolist()

@@ -1,8 +1,8 @@
-"""`parse`: the jaxpr that a text says, by the names in it and the type rules of primitives.
+"""`parse`: the jaxpr for a text, from the names in it and the type rules of primitives.
 
-The tree is made by syntax.py, parameters by values.py. Texts with types are checked against the
-type rules as they are read; where there are none (the classic notation), the rules give them, from
-the types of the operands.
+syntax.py makes the tree, values.py the parameters. Types in a text are checked against the type
+rules. If there are no types (the classic notation), the type rules derive them from the types of
+the operands.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Untyped(ClosedJaxpr):
         self.made: dict[tuple, ClosedJaxpr] = {}
 
     def with_types(self, *avals: Any) -> ClosedJaxpr:
-        """The program for arguments of these types, or of those of these values."""
+        """Return the program for arguments of these types, or of the types of these values."""
         key = tuple([type_of(a).strong() for a in avals])
         if len(key) != self.arity:
             raise HoleError(
@@ -410,7 +410,7 @@ class Reader:
     def type_programs(
         self, tree: syntax.Equation, prim: Primitive, avals: list, shown: dict
     ) -> None:
-        """Give types to the programs among parameters that have none, from those of operands."""
+        """Type the programs among parameters that have no types, from the types of the operands."""
         values = [x for v in shown.values() for x in (v if type(v) is tuple else (v,))]
         trees = [x for x in values if type(x) is syntax.Program]
         if not trees:
@@ -444,7 +444,7 @@ def fill_param(key: str, said: Sequence[Any]) -> Any:
 
 
 def input_types(body: Body, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
-    """The types of the inputs of a program that a primitive holds, from those of its operands."""
+    """Return the types of the inputs of a held program, given those of the primitive's operands."""
     types = [avals[i] for i in body.operands]
     if body.runs is not Runs.LOOP:
         return types

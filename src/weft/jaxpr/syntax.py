@@ -391,7 +391,7 @@ class Text:
         return tuple(entries)
 
     def ends_equation(self, begin: int) -> bool:
-        """Return True if what is next is not an operand of the equation that begins at `begin`."""
+        """Return True if no further operand of the equation that begins at `begin` follows."""
         before, pos = self.pos, self.skip()
         if pos >= len(self.text) or self.text[pos] in ";}":
             return True
@@ -441,7 +441,7 @@ class Text:
         return found
 
     def parameter(self, key: str) -> Any:
-        """An expression or, where what is next is none, free text."""
+        """Read an expression, or free text if no expression follows."""
         start = self.pos
         plain = key in _STRINGS and not self.text.startswith(("'", '"', "None"), start)
         if not plain or (key == "axis_name" and self.text.startswith("(", start)):

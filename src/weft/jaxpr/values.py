@@ -50,8 +50,8 @@ _FUNCTIONS = frozenset(("bwd", "callback", "fun", "fwd", "jvp", "policy", "rule"
 # The types of numbers without one in print; Python's numbers, which are weak.
 PLAIN = X32
 _PACKAGES = (weft.primitives, weft.control, weft.parallel)
-# Modules of further primitives, which are imported where a text names one that is not known yet;
-# so are those of weft.scipy.special.
+# Modules of further primitives, imported if a text names an unknown primitive, as are the modules
+# of weft.scipy.special.
 _OTHERS = ("weft.api.ffi_call", "weft.nn.attention")
 
 
@@ -78,7 +78,7 @@ def import_modules(package: Any) -> None:
 
 @functools.cache
 def index_primitives() -> dict[str, dict[str, Primitive]]:
-    """weft's primitives by name; of each, those that there are by the global that holds it."""
+    """Return weft's primitives by name; for each name, by the globals that hold them."""
     import_primitives()
     return collect_primitives("weft.")
 
@@ -95,10 +95,10 @@ def collect_primitives(prefix: str) -> dict[str, dict[str, Primitive]]:
 
 
 def find_primitives(name: str, samples: bool = False) -> list[Primitive]:
-    """The primitives of a name: weft's or, where there are none, those of any module.
+    """Return the primitives of a name: weft's or, if weft has none, those of any module.
 
-    `name@key` is the one that the global `key` holds. `samples`: the text draws random numbers, and
-    so has the erf_inv and log1p that weft.random computes samples with.
+    `name@key` is the primitive in the global `key`. `samples`: the text draws random numbers, so
+    that it has the erf_inv and log1p with which weft.random computes samples.
     """
     name, _, key = name.partition("@")
     found = index_primitives().get(name) or collect_primitives("").get(name, {})
@@ -111,10 +111,10 @@ def find_primitives(name: str, samples: bool = False) -> list[Primitive]:
 
 
 def primitive_text(prim: Primitive) -> str:
-    """The name of a primitive, with that of the global that holds it if its name is another's too.
+    """Return the name of a primitive, with its global if another primitive has the same name.
 
-    Samples of weft.random are made with an erf_inv of their own, and a callback that is ordered is
-    an instance of its own.
+    weft.random computes samples with an erf_inv of its own, and an ordered callback is an instance
+    of its own.
     """
     found = index_primitives().get(prim.name, {})
     if len({id(p) for p in found.values()}) < 2:
@@ -198,7 +198,7 @@ def read_literal(value: Any, aval: ShapedArray | None) -> tuple[Any, ShapedArray
 
 
 class Values:
-    """Reads parameters. `names` gives names in the text a meaning, `arrays` are those of a file."""
+    """Reads parameters. `names` defines names in the text; `arrays` are those of a file."""
 
     def __init__(self, text: syntax.Text, names: dict[str, Any], arrays: list | None = None):
         self.text = text
@@ -374,7 +374,7 @@ class Writer:
         return self.object_text(x)
 
     def object_text(self, x: Any) -> str:
-        """Read a value that is neither a number nor a container."""
+        """Write a value that is neither a number nor a container."""
         if isinstance(x, Held):
             return self.array_text(x.value)
         if isinstance(x, Attribute):

@@ -95,7 +95,7 @@ def structural_hash(program: Jaxpr | ClosedJaxpr) -> str:
 
 
 def _hash_program(jaxpr: Jaxpr) -> bytes:
-    """The digest of a program, in which each that it holds stands for itself, shared or not."""
+    """Return the digest of a program. Shared inner programs count as separate copies."""
     found = jaxpr.memo.get("structural_hash")
     if found is None:
         arrays: list = []

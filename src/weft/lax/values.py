@@ -140,10 +140,10 @@ def full_like(
 def put_on_device(
     x: Any, device: Any, out_sharding: Any = None, op: str = "full", strong: bool = False
 ) -> Any:
-    """A new array on `device`, or over a sharding, if one is given.
+    """Return a new array on `device`, or over a sharding, if one is given.
 
-    Otherwise it is whole on all devices of the mesh in scope. Where it is put on a device its type
-    is not weak if it is to be `strong`.
+    Otherwise all devices of the mesh in scope have it. If `strong`, an array that is put on a
+    device loses its weak type.
     """
     if device is not None:
         if out_sharding is not None:
@@ -164,9 +164,9 @@ def put_on_device(
 def put_like(
     x: Any, like: Any, device: Any = None, out_sharding: Any = None, op: str = "full_like"
 ) -> Any:
-    """A new array where it is said to be, else on the device of `like`, which is bound to it.
+    """Return a new array on the requested device, or else on the committed device of `like`.
 
-    Over a mesh it lies as `like` if its shape is that.
+    Over a mesh it gets the sharding of `like` if the shapes are equal.
     """
     if device is not None or out_sharding is not None:
         return put_on_device(x, device, out_sharding, op, strong=True)

@@ -1,4 +1,4 @@
-"""`gather` and the scatters as users call them: those of primitives/indexing.py, with a check.
+"""The public `gather` and scatters: the functions of primitives/indexing.py, with a check.
 
 The rules of primitives and numpy/ call the functions there, which never check.
 """
@@ -35,9 +35,9 @@ def check_windows(op: str, given: Mapping[str, Any]) -> None:
 
 
 def check_bounds_of(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """`fun`, with a check of its indices under the option `check_bounds` "all".
+    """Return `fun`, with a check of its indices under the option `check_bounds` "all".
 
-    A `mode` that is given says what is to happen to windows outside: then there is no check.
+    With a `mode` there is no check, since it says how windows out of bounds are treated.
     """
     signature = inspect.signature(fun)
 

@@ -19,10 +19,10 @@ from weft.primitives.transcendental import sqrt_p
 
 @memo_jaxpr
 def fold_constants(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` with numbers in place of operations on numbers: `2.0 * 3.0` is 6.0.
+    """Return `jaxpr` with numbers in place of operations on numbers: `2.0 * 3.0` is 6.0.
 
-    Scalars alone, so that no program grows; and only what gives the same bits wherever it is
-    computed, which leaves out subnormal numbers and division of integers.
+    Only scalars are folded, so that no program grows. Only results with the same bits on all
+    machines are folded, which excludes subnormal numbers and division of integers.
     """
     return rewrite_equations(jaxpr, fold_constants, fold_equation)
 
@@ -52,7 +52,7 @@ def convert_exactly(dtype: np.dtype, x: Any) -> Any:
 
 
 def divide_floats(dtype: np.dtype, x: Any, y: Any) -> Any:
-    """Return x / y; None for integers, for which a division by zero has no result in NumPy."""
+    """Return x / y; None for integers: NumPy has no result for their division by zero."""
     return None if dtypes.is_integer(dtype) else np.true_divide(x, y)
 
 
@@ -79,7 +79,7 @@ def ignore_dtype(compute: Callable) -> Callable:
     return lambda dtype, *numbers: compute(*numbers)
 
 
-# Operations for which NumPy gives the same bits as XLA: those that IEEE 754 rounds correctly.
+# Operations that IEEE 754 rounds correctly, so that NumPy and XLA return the same bits.
 EXACT: dict[Primitive, Callable] = {
     convert_element_type_p: convert_exactly,
     ops.div_p: divide_floats,

@@ -1,7 +1,7 @@
 """The passes that a program goes through before it is lowered, and their order.
 
-Users import these names from `weft.passes`. Passes that need core alone are in passes/, those that
-know primitives beside this file. A pass that is not in `PASSES` is called where it is needed.
+Users import these names from `weft.passes`. passes/ has the passes that need only core; this folder
+has the passes that know primitives. A pass that is not in `PASSES` is called where it is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weft.passes.merge import merge_equal_programs
 
 Pass = Callable[[Jaxpr], Jaxpr]
 
-# All of them, in an order in which each has what the ones before it leave.
+# All passes, in an order that lets each pass use the results of the passes before it.
 PASSES: tuple[Pass, ...] = (
     fold_constants, simplify_algebra, cse_jaxpr, hoist_invariants, merge_equal_programs,
     drop_dead_code,

@@ -46,7 +46,7 @@ def simplify_algebra(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def is_number(a: Atom, value: float, negative: bool = False) -> bool:
-    """Return True if an atom is this number; of zeros, that of the sign."""
+    """Return True if an atom is this number; for zeros, `negative` is the sign."""
     if type(a) is not Literal or not np.all(a.val == value):
         return False
     return value != 0 or bool(np.signbit(np.asarray(a.val).real)) == negative
@@ -74,7 +74,7 @@ def drop_twice(eqn: Eqn, maker: Maker) -> Atom | None:
 
 
 def drop_equal(first: int) -> Identity:
-    """An operation on operands that are one, from the operand `first` on."""
+    """Return the rule for operations whose operands from `first` on are equal."""
 
     def find(eqn: Eqn, maker: Maker) -> Atom | None:
         kept = eqn.invars[first]
@@ -138,7 +138,7 @@ def find_conversion(eqn: Eqn, maker: Maker) -> Atom | None:
 
 
 def find_product(eqn: Eqn, maker: Maker) -> Eqn | None:
-    """A product of what is transposed as one of that itself, if its other axes keep their order."""
+    """Return a product of transposes as a product of the arrays, if free axes keep their order."""
     contract, batch = eqn.params["dimension_numbers"]
     operands = list(eqn.invars)
     dims = [*zip(contract, batch, strict=True)]

@@ -1,7 +1,7 @@
-"""The options of weft: one object, `config`, that users know as `weft.config`.
+"""The options of weft: one object, `config`, which users know as `weft.config`.
 
 Each option is a cell of jaxlib's: thread-local over a global default, read at C speed, and part of
-the C++ call cache's key where it changes what is traced or compiled. Nothing else holds settings.
+the key of the C++ call cache if it affects traces or programs. Settings are stored nowhere else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ trace_context = _jax.config.trace_context
 
 
 class Option(NamedTuple):
-    """One setting: its name, default, the values it takes, and what it does."""
+    """One setting: its name, default, permitted values, and documentation."""
 
     name: str
     default: Any
@@ -219,7 +219,7 @@ DEBUG_ALL = {
     "debug_overflow": True,
     "debug_globals": True,
 }
-WATCHES = DEBUG_ALL.keys() - {"check_bounds"}  # those for which results are looked at
+WATCHES = DEBUG_ALL.keys() - {"check_bounds"}  # the options that check results
 
 
 def read_level(kind: Any, op: str, name: str, level: Any) -> Any:
@@ -232,7 +232,7 @@ def read_level(kind: Any, op: str, name: str, level: Any) -> Any:
 
 DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 _guards = _jax.guard_lib
-HELD: list[Any] = []  # dicts of arrays that are not user's, as those of numbers of run/eager.py
+HELD: list[Any] = []  # dicts of internal arrays, such as the numbers of run/eager.py
 
 
 def _guard(flag: str, kind: Any, *fields: str) -> Callable[[str | None], None]:
@@ -400,10 +400,10 @@ class Config:
         return {**self._accepted, **{f"jax_{name}": self.read(name) for name in self._options}}
 
     def parse_flags_with_absl(self) -> None:
-        """Set what flags on the command line say, as `--jax_enable_x64`, and take them off it.
+        """Set options from command-line flags such as `--jax_enable_x64`, and remove these flags.
 
-        absl is not needed: what is left in `sys.argv` is for whatever parses that. The flags that
-        absl has, if it is there, count as parsed.
+        absl is not needed: the other arguments stay in `sys.argv` for other parsers. If absl is
+        installed, its flags count as parsed.
         """
         left = []
         for i, arg in enumerate(sys.argv):

@@ -1,8 +1,8 @@
-"""Running operations one by one: the bottom trace, and the compiled kernel of each primitive.
+"""Eager operations: the bottom trace, and the compiled kernel of each primitive.
 
-A kernel is a C++ callable per primitive and parameters; it finds the executable for the types of
-its arguments itself, and comes back here when there is none yet. It gives a list of results, or the
-one that there is, as to make a list takes as long as a call of Python.
+A kernel is a C++ callable for a primitive with parameters. It finds the executable for the types of
+its arguments itself, and calls this file on a miss. It returns a list of results, or a single
+result as such, since making a list takes as long as a Python call.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def compile_program(jaxpr: Jaxpr, name: str) -> Callable[..., Any]:
 
 
 def compile_at_types(name: str, program_at: Callable[[tuple], Jaxpr]) -> Callable[..., Any]:
-    """The C++ callable that runs the closed jaxpr which there is for the types of its arguments."""
+    """Return the C++ callable that runs the closed jaxpr for the types of its arguments."""
     spec = JitSpec(name, keep_unused=True)  # as each argument is used
     kept: dict[tuple, Jaxpr] = {}  # by types, programs that C++ cannot run
 

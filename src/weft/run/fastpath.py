@@ -19,10 +19,10 @@ from weft.options import config, disable_jit_cell
 from weft.pytrees import call_registry, flatten, unflatten
 from weft.xla.array import HOST, SMALL, WIDE_FLOATS, ArrayImpl, copy_writable, put
 
-_FLAT = frozenset((ArrayImpl, int, float))  # what is not a pytree, and needs no copy
+_FLAT = frozenset((ArrayImpl, int, float))  # types that are not pytrees and need no copy
 _CACHE = _jax.PjitFunctionCache()
-_CLEARED: list = []  # grows as it is cleared, except for executables of calls that are gone
-CompiledCall: Any = _jax.PjitFunction  # the class of what `compiled_call` makes
+_CLEARED: list = []  # grows when it is cleared, except for executables of dead calls
+CompiledCall: Any = _jax.PjitFunction  # the class of `compiled_call`'s results
 
 
 def compiled_call(

@@ -28,5 +28,5 @@ def is_hot(group: Any, key: Any) -> bool:
 
 
 def is_hot_after(uses: int) -> bool:
-    """Return True if something that has been used so often is to have its own program."""
+    """Return True if something was used often enough to get a program of its own."""
     return uses >= HOT

@@ -31,11 +31,10 @@ class Observer(NamedTuple):
         names: Callable[[], Sequence[str]],
         inner: bool,
     ) -> list:
-        """The results of `run`, which applies `jaxpr` to `args`, or an error for what is found.
+        """Return the results of `run`, which applies `jaxpr` to `args`, or raise for a finding.
 
-        `names()` are those of the last of its parameters; the others are what it closed over. Where
-        not `inner`, the program is a function of weft's, and the user's line is the one that calls
-        it.
+        `names()` are the names of its last parameters; the first ones are closed over. If not
+        `inner`, the program is a function of weft's, and the user's line is the line that calls it.
         """
         outs = follow_keys(jaxpr, args, run, inner) if self.keys else run()
         for watch in self.results:
@@ -47,9 +46,9 @@ class Observer(NamedTuple):
 
 
 def make_observer() -> Observer:
-    """Return what programs are to be checked for, if the option `debug` is not "off"."""
+    """Return the checks that the options ask for, if the option `debug` is not "off"."""
     nans, infs, keys = config.debug_nans, config.debug_infs, config.debug_key_reuse
     overflow = config.debug_overflow
-    # where infinities may be carried along, one that is must not hide a NaN
+    # If infinities are allowed to propagate, an infinity must not hide a NaN.
     watches = [Watch(nans, False), Watch(False, infs)] if infs == "made" else [Watch(nans, infs)]
     return Observer([w for w in watches if any(w)], keys, overflow)

@@ -1,9 +1,9 @@
 """Public functions as operations: an eager call runs as one compiled program.
 
-`operation` is the only way in which a function of the package runs eagerly as a program of its own.
-It says which arguments are arrays and which are static. The C++ call cache finds the executable by
-the types of the arrays and the static values. `NotForKernel` is the only exception after which a
-call runs as the function is written; any other error is the caller's, and the call ends with it.
+`operation` is the only way in which a function of the package runs eagerly as its own program. It
+says which arguments are arrays and which are static. The C++ call cache finds the executable by the
+types of the arrays and the static values. A call runs as the function is written only after the
+exception `NotForKernel`; any other error is the caller's, and the call ends with it.
 """
 
 from __future__ import annotations
@@ -221,8 +221,8 @@ class Operation:
     def read_static(self, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """Return the arguments with numbers in place of integer arrays that are static.
 
-        Return None if there are none. Each array is read once: the function as it is written would
-        read its elements one by one.
+        Return None if no argument is such an array. Each array is read once; the Python function
+        would read its elements one by one.
         """
         given = [read_numbers(x) if i in self.nums else x for i, x in enumerate(args)]
         named = {k: read_numbers(x) if k in self.names else x for k, x in kwargs.items()}
@@ -403,11 +403,11 @@ def operation(
 ) -> Any:
     """A decorator: an eager call of the function runs as one compiled program.
 
-    Calls that a program does not take (a shape given as an array, an object with `__jax_array__`, a
-    value that decides what is computed) run as the function is written.
+    Calls that a program cannot take (a shape given as an array, an object with `__jax_array__`, a
+    value that decides what is computed) run the Python function.
 
     Args:
-      fun: the function as it is written. Without it, `operation(...)` is a decorator.
+      fun: the Python function. Without it, `operation(...)` is a decorator.
       arrays: the number of leading arguments that are arrays. The others are static, and a list
         or NumPy array as the last of them counts as a tuple. A result that is an operand is the
         same array. If `arrays` is 0, the result of a hot call is copied.
@@ -415,12 +415,12 @@ def operation(
       whole: True if a function without `arrays` and `known` is one operation to a transformation
         whose rules are compiled programs. Otherwise such a transformation applies its operations.
       numbers: positions of operands. If one is a Python number, or a tuple of integers, that is
-        hot, an array of it is kept.
+        hot, an array of it is cached.
       known: the number of leading arguments that have to be Arrays. The function reads the values
-        of other operands, so that calls with those run as written, as do calls with other keywords
-        than the static ones.
+        of other operands, so calls with those run the Python function, as do calls with keywords
+        other than the static ones.
       matched: True if a Python number among the first two operands gets the other's dtype.
-      name: the name of the programs, by default of the function.
+      name: the name of the programs, by default the name of the function.
     """
     if fun is None:
         return functools.partial(operation, **{k: x for k, x in locals().items() if k != "fun"})

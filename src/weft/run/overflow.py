@@ -35,7 +35,7 @@ def can_overflow(jaxpr: Jaxpr) -> bool:
 
 
 def is_checked(eqn: Eqn) -> bool:
-    """Return True if the result of an equation is compared with what it is in floats."""
+    """Return True if the result of an equation is checked against its value in floats."""
     dtype = getattr(eqn.outvars[0].aval, "dtype", None) if eqn.outvars else None
     if dtype is None or not dtypes.is_integer(dtype) or not dtypes.is_signed(dtype):
         return False

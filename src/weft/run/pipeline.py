@@ -50,25 +50,25 @@ class JitSpec(NamedTuple):
     in_shardings: tuple = ()  # of the arguments, None where it follows from them; () for all
     out_shardings: tuple = ()  # of the results, likewise
     device: Any = None  # where to run, instead of where the arguments are
-    passes: tuple | None = None  # from jaxpr to jaxpr; None for those of the configuration
+    passes: tuple | None = None  # from jaxpr to jaxpr; None for the configured passes
 
 
 class LoweredProgram(NamedTuple):
-    """A program ready to compile: its text, and what that was made of."""
+    """A program ready to compile: its text, and the inputs of the lowering."""
 
     module: Module
-    jaxpr: Jaxpr  # whose parameters are those of the text
+    jaxpr: Jaxpr  # its parameters are those of the text
     placement: Placement
-    kept: list[bool]  # which arguments it takes
-    consts: list  # what is passed before them
-    staged: Jaxpr  # as it was before the passes
-    prepared: Jaxpr  # what is lowered: the program that the platform is given in place of `jaxpr`
+    kept: list[bool]  # marks of the arguments that it takes
+    consts: list  # the values that are passed before them
+    staged: Jaxpr  # before the passes
+    prepared: Jaxpr  # the lowered program, which the platform derives from `jaxpr`
 
     def compile(self, settings: Sequence[tuple[str, Any]] = ()) -> Executable:
-        """The executable. `settings` are XLA flags.
+        """Return the executable. `settings` are XLA flags.
 
         Over a mesh, the compiler chooses the shardings of parameters and results that have none
-        yet; what it chose is read from the executable.
+        yet; they are read from the executable.
         """
         module, jaxpr, placement, kept, consts, staged, prepared = self
         passed = consts, None if all(kept) else kept, module.host_calls
@@ -197,9 +197,9 @@ def lower_program(
 def add_explicit_shardings(
     shardings: Sequence[Any], avals: Sequence[ShapedArray], mesh: Any
 ) -> list[Any]:
-    """Return shardings with those of types in the place of None.
+    """Return shardings with the sharding of the type in place of None.
 
-    Along explicit axes nothing is left to the compiler.
+    The compiler has no choice along explicit axes.
     """
     whole = mesh.are_all_axes_explicit
     return [
@@ -211,7 +211,7 @@ def add_explicit_shardings(
 
 
 def write_numbers(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[Any]]:
-    """Return a program in which consts that are numbers are literals, and the other consts."""
+    """Return a program with literals in place of consts that are numbers, and the other consts."""
     new: dict[Var, Atom] = {}
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         aval = var.aval

@@ -1,8 +1,8 @@
-"""Running programs on values: build each for where its values are, once, and observe what it does.
+"""Running programs on values: compile each once for the placement of its values, and observe it.
 
-`run_program` is what jitted functions, compiled kernels and single operations run by. How a program
-is built is building.py's; the C++ callables that come here when they know no executable, and take
-over from then on, are fastpath.py's.
+Jitted functions, compiled kernels and single operations run by `run_program`. building.py builds
+programs. fastpath.py has the C++ callables that call this file on a cache miss and run the program
+from then on.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def place_program(
     spec: JitSpec,
     names: Callable[[], Sequence[str]] = tuple,
 ) -> Placement:
-    """Return the placement of a program: that of its operands and its shardings."""
+    """Return the placement of a program, given its operands and its shardings."""
     op = "array" if names is tuple else "jit"
     if spec.device is not None:
         return on_device(spec.device, True)

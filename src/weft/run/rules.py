@@ -39,7 +39,7 @@ WALKS: dict[tuple, Rule] = keep_cache("walks along tapes", {})
 
 
 def forget_rules() -> None:
-    """Empty the memory of rules, which are to be made anew where a rule has changed."""
+    """Empty the cache of rules, because a rule has changed."""
     RULES.clear()
     WALKS.clear()
 
@@ -305,10 +305,10 @@ CompiledBatch.__name__ = BatchTrace.__name__
 class LinearizeRule(Rule):
     """The linearization of a primitive: operands to results and then new residuals.
 
-    `facts` has the derivative; where each of its residuals is among the operands, the results and
-    the new residuals; how many results move; and which ones, or () if all move. The rule is
-    compiled at once: one program takes the place of the two or more operations that it is made of,
-    each of which would be compiled as well.
+    `facts` has the derivative; the source of each residual among the operands, the results and the
+    new residuals; the number of results that move; and which ones, or () if all move. The rule is
+    compiled on first use: one program replaces two or more operations, which would each be compiled
+    as well.
     """
 
     __slots__ = ()

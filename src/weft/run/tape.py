@@ -49,7 +49,7 @@ class LinearMap(NamedTuple):
         return eval_jaxpr(jaxpr, residuals, *tangents)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
-        """Apply the transpose: take cotangents of the results, return those of operands or Zero."""
+        """Apply the transpose: take cotangents of the results, return the operands', or Zero."""
         return backward(self.jaxpr, residuals, [Linear(v.aval) for v in self.jaxpr.invars], cts)
 
 
@@ -106,7 +106,7 @@ class TapeTrace(JVPTrace, RuleTrace):
         return outs, [next(places) if m else tangent_zero(x) for x, m in zip(outs, out_moved)]
 
     def linearize(self, prim: Primitive, params: dict, primals: list, moved: list) -> tuple:
-        """Linearize one operation as it is written; tangents get the types of the tape's begin."""
+        """Linearize one operation by its rules; tangents have the tape's first types."""
         inside = x64_cell.value
 
         def bind(*xs: Any) -> list:
@@ -134,7 +134,7 @@ class Tape:
         return self.walk(Tape.push_each, residuals, tangents)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
-        """Take cotangents of the outputs that move, and return those of the inputs, or Zero."""
+        """Take cotangents of the outputs that move, and return the inputs', or Zero."""
         cts = [None if type(ct) is Zero else ct for ct in cts]
         grads = self.walk(Tape.pull_each, residuals, cts)
         zero = lambda aval: Zero(aval.to_tangent())

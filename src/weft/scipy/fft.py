@@ -92,7 +92,7 @@ def end_factors(n: int, type: int, last: bool) -> np.ndarray:
 
 
 def transform_axis(op: str, x: Any, type: int, n: int | None, axis: int, norm: str | None) -> Any:
-    """A transform of one axis; `op` says in which direction."""
+    """Transform one axis; the name `op` gives the direction."""
     inverse = op.startswith("i")
     power = fourier.look_up_norm(op, norm, POWERS)[inverse]
     size = x.shape[axis] if n is None else check_integer(op, "n", n)

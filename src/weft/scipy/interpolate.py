@@ -188,5 +188,5 @@ def evaluate_points(grid: tuple, values: Any, xi: Any, fill_value: Any, method: 
 
 
 def trailing_axes(x: Any, count: int) -> tuple[int, ...]:
-    """Return the axes at which `expand_dims` puts this many axes after those of x."""
+    """Return the axes at which `expand_dims` appends `count` axes to those of x."""
     return tuple(range(x.ndim, x.ndim + count))

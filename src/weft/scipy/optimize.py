@@ -1,7 +1,7 @@
 """Minima of functions: `minimize`, by quasi-Newton methods with their gradients.
 
-One loop serves both methods, which differ in what they keep of the curvature. The line search
-evaluates the function once a turn of its loop, so that `vmap` wastes nothing.
+One loop serves both methods, which differ in the curvature information that they store. The line
+search evaluates the function once in each iteration, so that no work is wasted under `vmap`.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Settings(NamedTuple):
     maxgrad: Any = None
 
 
-# For each method: what its options are called, and what they are by default.
+# For each method: its options, and the settings that they set.
 OPTIONS = {
     "bfgs": {"maxiter": "maxiter", "gtol": "gtol", "norm": "norm", "line_search_maxiter": "maxls"},
     "l-bfgs": {name: name for name in Settings._fields},
@@ -278,11 +278,11 @@ class Search(NamedTuple):
 def line_search(
     phi: Callable, start: Point, g: Any, a: Any, maxiter: int
 ) -> tuple[Point, Any, Any]:
-    """A step length that meets the strong Wolfe conditions, the gradient there, and the trials.
+    """Find a point that meets the strong Wolfe conditions, its gradient, and count the trials.
 
     Nocedal and Wright, algorithms 3.5 and 3.6 in one loop. Near a minimum, where differences of the
-    function are those of its rounding, the slope decides (Hager and Zhang, 2005, eq. 4.1). If no
-    length will do the best one is returned, which may be 0.
+    function are rounding errors, the slope decides (Hager and Zhang, 2005, eq. 4.1). If no step
+    length suffices, the best one is returned, which may be 0.
     """
     noise = 4 * dtypes.finfo(start.f.dtype).eps * jnp.abs(start.f)
 
@@ -295,7 +295,7 @@ def line_search(
         enough = finite & (enough | level)
         done = enough & (jnp.abs(slope) <= -CURVATURE * start.slope)
         worse = ~done & (~enough | ((f >= s.low.f) & (s.low.a > 0) & ~level))
-        # the minimum lies on the side of p that its slope goes down to
+        # The minimum is on the side of p where its slope descends.
         ahead = jnp.where(s.bracketed, slope * (s.high.a - s.low.a) < 0, slope < 0)
         high = select_point(worse, p, select_point(ahead, s.high, s.low))
         low, g = select_point(worse, s.low, p), jnp.where(worse, s.g, g)

@@ -1,6 +1,6 @@
 """Convolution in any number of dimensions, trends, and spectra: `weft.scipy.signal`.
 
-Vectors alone are convolved by numpy/convolution.py; Fourier transforms are numpy/fft.py's.
+numpy/convolution.py convolves vectors; numpy/fft.py has Fourier transforms.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
-# Elements of a kernel from which Fourier transforms are faster than products of matrices.
+# The number of elements of a kernel from which Fourier transforms are faster than matrix products.
 MIN_FFT = 4096
 
 
@@ -561,7 +561,7 @@ def average_segments(op: str, x: Any, average: str) -> Any:
 
 
 def prepare_signal(op: str, x: Any, axis: Any) -> tuple[Any, int]:
-    """A signal in a dtype that there are transforms of, time last; and where time was."""
+    """Return a signal in a dtype with Fourier transforms, time last; and the old axis of time."""
     x = as_inexact(op, x)
     axis = axis_of(op, axis, x.ndim)
     wide = dtypes.complex_dtype(x.dtype)
@@ -910,7 +910,7 @@ def restore_signal(
     taper = convert(window * jnp.abs(jnp.sum(window)), x.dtype)
     out = add_overlaps(x * broadcast_to_rank(taper, x.ndim), step)
     weight = add_overlaps(jnp.broadcast_to(window * window, (x.shape[-2], n)), step)
-    # where no window reaches, nothing is known: what is there stays
+    # Where no window reaches, the sum is not divided.
     weight = convert(jnp.where(weight > 1e-10, weight, 1.0), out.dtype)
     out = out / broadcast_to_rank(weight, out.ndim)
     return out[..., n // 2 : out.shape[-1] - n // 2] if boundary else out

@@ -82,8 +82,9 @@ def color_greedily(
 def color_stars(pattern: Matrix) -> np.ndarray:
     """Return a star coloring of the columns of a symmetric matrix.
 
-    Columns with an entry in each other's row differ, and each path over four columns has three
-    colors. Then each entry is alone of its color in its row or in its column.
+    Columns with an entry in each other's row have different colors, and each path of four columns
+    has three colors or more. Then each entry is the only one of its color in its row or in its
+    column.
     """
     starts, columns = pattern.indptr.tolist(), pattern.indices.tolist()
     near = [columns[a:b] for a, b in itertools.pairwise(starts)]
@@ -159,18 +160,18 @@ def plan_rows(pattern: Matrix) -> Coloring:
 
 
 def plan_both(pattern: Matrix, most: float = np.inf) -> Coloring | None:
-    """Return a plan that computes the fullest rows, or columns, apart from the rest.
+    """Return a plan that computes the fullest rows, or columns, separately.
 
-    Of a matrix in the form of an arrow, the full row is a product from the left, and all else two
-    products from the right. Chosen are the rows, then the columns, of more entries than a bound,
-    for bounds that are powers of two. The plan with the fewest products is taken.
+    For an arrow-shaped matrix, the full row is a product from the left, and the rest needs two
+    products from the right. The separate rows, or columns, are those with more entries than a
+    bound, for bounds that are powers of two. The plan with the fewest products is returned.
 
     Args:
       pattern: the pattern.
-      most: plans of as many products are not looked for.
+      most: only plans with fewer products are searched.
 
     Returns:
-      The plan, or None if there is none of fewer than `most` products.
+      The plan, or None if no plan has fewer than `most` products.
     """
     best = None
     for turned in (False, True):
@@ -207,8 +208,7 @@ def split_rows(pattern: Matrix, bound: int) -> tuple[Matrix, Matrix]:
 
 
 def plan_split(pattern: Matrix, rest: Matrix, apart: Matrix) -> Coloring:
-    """Return the plan that computes the rows of `rest` from the right, those of `apart` from the
-    left."""
+    """Return the plan that computes `rest` with products from the right, `apart` from the left."""
     columns, rows = color_columns(rest), color_columns(Matrix(apart.T))
     of = list_rows(pattern)
     from_left = (np.diff(apart.indptr) > 0)[of]
@@ -225,7 +225,7 @@ def turn(plan: Coloring, pattern: Matrix) -> Coloring:
 
 
 def plan_symmetric(pattern: Matrix) -> Coloring:
-    """Return the plan for a symmetric matrix, in which an entry is read at (i, j) or at (j, i)."""
+    """Return the plan for a symmetric matrix, where an entry may be read at (i, j) or at (j, i)."""
     pattern = Matrix(pattern)
     columns = color_stars(pattern)
     of = list_rows(pattern)

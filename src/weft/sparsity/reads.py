@@ -247,6 +247,6 @@ def evaluate(expression: Any, grid: Grid, sources: Sequence[Source]) -> Any:
 
 
 def exactly(x: Any) -> Any:
-    """Return integers in 64 bits, in which no index overflows; truth values unchanged."""
+    """Return integers as 64-bit integers, so that indices do not overflow; bools stay unchanged."""
     x = np.asarray(x)
     return x if x.dtype == bool else x.astype(np.int64)

@@ -32,7 +32,7 @@ def mapped_aval(aval: ShapedArray, dim: int) -> ShapedArray:
 
 
 class BatchTracer(Tracer):
-    """A value with a mapped axis at `dim`; its type is that of one element."""
+    """A value with a mapped axis at `dim`; its type is the type of one element."""
 
     __slots__ = ("dim", "source", "value")
 
@@ -133,7 +133,7 @@ def batch(
 ) -> tuple[list, list[int | None]]:
     """Return the results of a flat function mapped over `axis`, and the mapped axis of each.
 
-    `trace` is a new trace under the current one, if it is to apply rules in a way of its own.
+    `trace` is a new trace under the current one, for a caller that applies rules differently.
     """
     trace = trace or BatchTrace(current.trace, axis)
     boxed = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
@@ -210,7 +210,7 @@ def batch_jaxpr(
 
 
 def check_repeatable(op: str, jaxprs: Sequence[Jaxpr]) -> None:
-    """Raise where programs that will run for every element do what must be done for some alone."""
+    """Raise if programs that will run for every element have effects that must not be repeated."""
     for effect in (e for jaxpr in jaxprs for e in jaxpr.effects if not e.repeatable):
         raise NotImplementedError(
             f"{op}: under vmap with a mapped predicate, what is not chosen is computed too, and so "

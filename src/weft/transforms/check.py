@@ -1,8 +1,8 @@
-"""Checks as values: run a program to its end, keeping what went wrong first and where.
+"""Checks as values: run a program to its end, and record the first failure and its place.
 
-A trace, and the functions that run flat functions and jaxprs under it. A primitive's `checked` rule
-says what it looks for, or how it checks the program that it holds; the check that users write is
-control/checks.py's, the error that they get experimental/checkify.py's.
+This file has a trace, and functions that run flat functions and jaxprs under it. A primitive's rule
+`checked` says what it checks, or how it checks the program that it holds. control/checks.py has the
+check that users write, and experimental/checkify.py the error that they get.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def start_unfailed(program: Checked) -> list:
 
 
 def skip_checks(fun: Callable) -> Callable:
-    """A flat function with its checks passed over, and those of functions that it gives."""
+    """Return a flat function without its checks; functions that it returns lose theirs too."""
     if isinstance(fun, Jaxpr):
         return checkify_jaxpr(fun, frozenset()).jaxpr
 

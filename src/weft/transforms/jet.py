@@ -1,10 +1,11 @@
 """Taylor mode: each value carries the first terms of its power series along a path.
 
-A trace, and the functions that run flat functions and jaxprs under it. Where a primitive does not
-say what its terms are, its `jvp` rule does: y' = dy/dx x' holds of power series too, so that term k
-of y is term k-1 of the tangent over k. The tangent is computed with the series of x and of y
-itself, whose terms below k are there by then: the recurrences of Griewank and Walther, Evaluating
-Derivatives, ch. 13, out of the derivative alone. Pytrees and factorials are experimental/jet.py's.
+This file has a trace, and functions that run flat functions and jaxprs under it. If a primitive has
+no rule for its terms, its `jvp` rule gives them: y' = dy/dx x' also holds for power series, so term
+k of y is term k-1 of the tangent over k. The tangent is computed with the series of x and of y
+itself, whose terms below k are known by then. These are the recurrences of Griewank and Walther,
+Evaluating Derivatives, ch. 13, from the derivative only. experimental/jet.py has pytrees and
+factorials.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ class SeriesRule(Primitive):
 
 
 class Series:
-    """Terms of a power series: `series[k]` is that of order k, None where it is zero.
+    """The terms of a power series: `series[k]` is the term of order k, None if it is zero.
 
-    `make(k)` finds one that is not known yet; it may ask for terms of this series below k. Of a
-    constant, and of a path that was given, there are no more than those known.
+    `make(k)` computes a term that is not known yet; it may ask for terms of this series below k. A
+    constant, and a path from the user, have only the known terms.
     """
 
     __slots__ = ("known", "make", "slope")
@@ -93,7 +94,7 @@ class Application:
         self.outs: list[Series] = []
 
     def term(self, i: int, k: int) -> Any:
-        """Term k of result i; those of all results are found at once."""
+        """Return term k of result i; the terms of all results are computed together."""
         parent = self.trace.parent
         rule = self.prim.series if isinstance(self.prim, TERM_FAMILIES) else None
         if rule is not None:
@@ -167,7 +168,7 @@ class JetTrace(Trace):
 
     @contextlib.contextmanager
     def deferring(self) -> Iterator[None]:
-        """In which this trace is in force and computes only what is needed."""
+        """Enter this trace, and compute only the terms that are needed."""
         self.deferred += 1
         try:
             with use(self):
@@ -258,9 +259,9 @@ def identify_operand(x: Any) -> Any:
 def jet(
     fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]], order: int
 ) -> tuple[list, list[list]]:
-    """Results of a flat function and their terms of orders 1 to `order`, None where zero.
+    """Return results of a flat function and their terms of orders 1 to `order`, None where zero.
 
-    `series` holds those of the primals likewise.
+    `series` has the terms of the primals in the same form.
     """
     trace = JetTrace(current.trace, order)
     args = [trace.join_terms(x, terms) for x, terms in zip(primals, series, strict=True)]
@@ -271,10 +272,10 @@ def jet(
 def jet_jaxpr(
     jaxpr: Jaxpr, order: int, moved: tuple[bool, ...], force: tuple[bool, ...] = ()
 ) -> tuple[Jaxpr, list[bool]]:
-    """A closed jaxpr on power series: (inputs, terms of those that move) -> (outputs, terms).
+    """Return a jaxpr on power series: (inputs, terms of those that move) -> (outputs, terms).
 
-    Each input that moves has its terms together, and so has each output. Also returned: which
-    outputs move, as those of `force` do in any case.
+    The terms of each input that moves are adjacent, as are the terms of each output. Also returned:
+    the marks of outputs that move; those in `force` move in any case.
     """
     out_moved: list[bool] = []
     forced = force or (False,) * len(jaxpr.outvars)

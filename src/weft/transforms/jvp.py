@@ -22,8 +22,8 @@ from weft.primitives.layout import instantiate
 from weft.primitives.replay import apply_rule
 from weft.watch.leaks import check_leaks
 
-# Derivatives around one for which it is worth comparing operations: comparing takes longer than
-# differentiating the few that two of them repeat.
+# The number of nested derivatives from which shared operations are looked up. Lookups take longer
+# than differentiating the few operations that two derivatives repeat.
 MIN_SHARING = 3
 
 
@@ -170,7 +170,7 @@ class SharingTrace(JVPTrace):
 
 
 def is_nested(least: int) -> bool:
-    """Return True if a function is differentiated within at least so many others that are."""
+    """Return True if at least `least` derivatives are being computed around this point."""
     if getattr(current.trace, "depth", 0) < least:
         return False
     return sum(isinstance(trace, JVPTrace) for trace in walk_up(current.trace)) >= least
@@ -189,7 +189,7 @@ def jvp(
 ) -> tuple[list, list]:
     """Return the results of a flat function and their tangents; a tangent may be Zero, in and out.
 
-    `trace` is a new trace under the current one, if it is to apply rules in a way of its own.
+    `trace` is a new trace under the current one, for a caller that applies rules differently.
     """
     if trace is None:
         trace = (SharingTrace if is_nested(MIN_SHARING) else JVPTrace)(current.trace)

@@ -1,7 +1,7 @@
-"""Linearization: do now what is known, write down what waits for the tangents.
+"""Linearization: compute what is known, and stage what depends on the tangents.
 
-`PartialTrace` is the one piece; `linearize` runs it below forward mode on a function, `split_jaxpr`
-on a program. The backward walk over what was written down is transpose.py.
+`PartialTrace` is the one mechanism: `linearize` runs it below forward mode on a function, and
+`split_jaxpr` on a program. transpose.py walks the staged program backwards.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PartialTrace(Trace):
 
 
 def run_partial(fun: Callable[[], Any], later: StageTrace) -> Any:
-    """Call `fun` with what is unknown written to `later` and the rest done under the trace here."""
+    """Call `fun` with unknown values staged to `later` and the rest computed under this trace."""
     return run_once(PartialTrace(current.trace, later), fun, ())
 
 
@@ -77,13 +77,13 @@ def linearize(
 def split_jaxpr(
     jaxpr: Jaxpr, unknown: tuple[bool, ...], force: tuple[bool, ...] = ()
 ) -> tuple[Jaxpr, Jaxpr, list[bool], list[int | None]]:
-    """Cut a closed jaxpr in two: what the known inputs determine, and the rest.
+    """Split a closed jaxpr in two: the part that the known inputs determine, and the rest.
 
-    Returns (early, late, which outputs are unknown, where each residual comes from). `early` maps
-    the known inputs to the known outputs and then new residuals; `late` maps all residuals, then
-    the unknown inputs, to the unknown outputs. A residual that is a known input is not passed
-    through `early`: `sources` gives its index among the known inputs, None for a new one. `force`
-    makes outputs unknown, so that `late` gives them. A value made of literals only is no residual.
+    Returns (early, late, marks of unknown outputs, sources of residuals). `early` maps the known
+    inputs to the known outputs and then new residuals; `late` maps all residuals, then the unknown
+    inputs, to the unknown outputs. A residual that is a known input does not pass through `early`:
+    its source is its index among the known inputs, and None for a new residual. `force` makes
+    outputs unknown, so that `late` returns them. A value made of literals only is not a residual.
     """
     early, later = StageTrace(current.trace), StageTrace(current.trace)
     args = [
@@ -146,12 +146,12 @@ class SavingRule(Primitive):
 
 @memo_jaxpr
 def saving_jaxpr(jaxpr: Jaxpr, policy: Callable) -> tuple[Jaxpr, Jaxpr, int]:
-    """A closed jaxpr that also gives the values to save, and one that is given them.
+    """Return a closed jaxpr that also returns the values to save, and one that takes them.
 
     The first maps the inputs to the outputs and then the saved values, the second the inputs and
-    then the saved values to the outputs; also returned: how many they are. Saved are the results of
-    each equation for which `policy(primitive, *avals, **params)` is true, within the programs that
-    equations hold too, where they are of a `SavingRule`.
+    then the saved values to the outputs; also returned: the number of saved values. Results of an
+    equation are saved if `policy(primitive, *avals, **params)` is true, also within the programs of
+    equations with a `SavingRule`.
     """
     early, late, saved = [], [], []
     for eqn in jaxpr.eqns:

@@ -17,10 +17,10 @@ from weft.primitives.varying import Pvary
 def recompute_residuals(
     early: Jaxpr, late: Jaxpr, residuals: list[Any], known: Sequence[int], num_outs: int
 ) -> tuple[list[Any], Jaxpr]:
-    """`late` with residuals computed again where that is cheap and there is no more to keep for it.
+    """Return `late` with residuals recomputed if that is cheap and needs no more memory.
 
-    So a mask, a broadcast or a scaled copy is not stacked, but what it is made of. Residuals are
-    variables of `early`, which `late` takes first; those that are left are returned. `known` counts
+    So a mask, a broadcast or a scaled copy is not stacked; its operands are. Residuals are
+    variables of `early`, which `late` takes first; the remaining ones are returned. `known` counts
     the inputs of `early` by groups.
     """
     makers = {v: e for e in early.eqns for v in e.outvars}
@@ -69,7 +69,7 @@ def is_cheap(eqn: Eqn) -> bool:
 
 
 def find_recipe(v: Any, makers: dict[Var, Eqn], at_hand: set) -> tuple[set[Eqn], set]:
-    """The cheap equations that make a variable, and what they take that is not at hand."""
+    """Return the cheap equations that make a variable, and their operands that are not at hand."""
     eqns: set[Eqn] = set()
     leaves = set()
     todo = [v]

@@ -27,10 +27,10 @@ from weft.primitives.varying import add_terms, cast_kinds
 
 
 def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list:
-    """Cotangents of the arguments of `jaxpr` that are `Linear`, given those of its results.
+    """Return cotangents of the `Linear` arguments of `jaxpr`, given cotangents of its results.
 
-    `args` holds a value or a Linear for each invar; in `cts`, None is zero too. The answer has a
-    value, a Zero or, where the argument is not Linear, None for each.
+    `args` holds a value or a Linear for each invar; in `cts`, None is zero too. The result has for
+    each argument a value, a Zero or, if it is not Linear, None.
     """
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, typed_values(consts, jaxpr.constvars)))
     env.update(zip(jaxpr.invars, args, strict=True))

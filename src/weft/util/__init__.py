@@ -106,7 +106,7 @@ def insert_at(xs: Iterable[Any], at: dict[int, Any]) -> list:
 def name_cell(file: str) -> str:
     """Return `Cell In[6]` for the file of a cell of a notebook; empty for other files.
 
-    The file has a made-up name, of which IPython knows the number of the cell.
+    IPython maps the artificial name of the file to the number of the cell.
     """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
@@ -192,7 +192,7 @@ HOMES = ("weft.lax", "weft.nn", "weft.numpy", "weft.random", "weft.tree", "weft.
 
 
 def suggest_name(name: str, known: Iterable[str], owner: str = "") -> str:
-    """A hint with what was meant by a name that is none of those known, where that can be told."""
+    """Return a hint with the name that was probably meant by an unknown name, or ""."""
     if name.startswith("_"):
         return ""
     if name in ELSEWHERE:
@@ -212,7 +212,7 @@ def find_close(name: str, known: Iterable[str]) -> str:
 
 
 def refuse_name(module: str, name: str) -> Any:
-    """`__getattr__` of a module: an error that says what was meant by a name that it has not."""
+    """`__getattr__` of a module: raise an error that suggests a name."""
     hint = suggest_name(name, sys.modules[module].__all__, module)
     raise AttributeError(f"module {module!r} has no attribute {name!r}{hint and '.'}{hint}")
 
@@ -246,15 +246,15 @@ class LazyMember:
 
 
 def hide_members(cls: Any, names: str) -> None:
-    """Leave members that are for weft alone out of `dir()` of a class's instances."""
+    """Hide internal members from `dir()` of a class's instances."""
     hidden = frozenset(names.split())
     cls.__dir__ = lambda self: [n for n in object.__dir__(self) if n not in hidden]
 
 
 def find_global_name(x: Any) -> str | None:
-    """The name of what is a global of its module, for pickle.
+    """Return the name of an object that is a global of its module, for pickle.
 
-    None for others, and where cloudpickle is at work, which takes what is in `__main__` by value.
+    None for other objects, and under cloudpickle, which pickles objects of `__main__` by value.
     """
     found: Any = sys.modules.get(getattr(x, "__module__", ""))
     name = getattr(x, "__qualname__", "")
@@ -394,19 +394,19 @@ DEEP = 40  # traced functions within one another
 
 
 def allow_frames() -> None:
-    """Raise Python's limit of 1000 frames to what 100 functions and their derivatives need.
+    """Raise Python's limit of 1000 frames, for 100 nested functions and their derivatives.
 
-    Each takes 12 frames while it is traced, and passes over the program need as many later, so that
-    the limit stays.
+    Each takes 12 frames while it is traced. Passes over the program later need as many frames, so
+    the limit is not reset.
     """
     if sys.getrecursionlimit() < 2500:
         sys.setrecursionlimit(2500)
 
 
 class collecting_rarely:
-    """In such a block garbage is looked for after every 5,000 new objects, in place of 700.
+    """In such a block the garbage collector runs after every 5,000 new objects, in place of 700.
 
-    For where programs are written, whose parts live on: to go through them took a fifth of it.
+    It is for lowering, whose objects stay alive: collection took a fifth of its time.
     """
 
     def __enter__(self) -> None:
@@ -420,13 +420,13 @@ class collecting_rarely:
 
 
 class Scope(io.IOBase, contextlib.ContextDecorator):
-    """Settings that hold until a block ends, or in a function: `changes()` says which.
+    """Settings that hold until a block ends, or in a function: `changes()` returns them.
 
-    It gives (function that sets, value before, value within) of each. To end a block is one call
-    of C's, `IOBase.__exit__` of `close`: Ctrl-C comes before, or when all is unchanged.
+    Each is a tuple (function that sets, value before, value within). A block ends with one C call,
+    `IOBase.__exit__`, which calls `close`: Ctrl-C comes before it, or when all settings are reset.
     """
 
-    closed = True  # nothing is to be done where it is dropped
+    closed = True  # no cleanup is needed when it is dropped
 
     def __init__(self, changes: Callable[[], list[tuple[Callable, Any, Any]]]):
         self.changes = changes
@@ -464,7 +464,7 @@ class Logger:
 
 
 def name_parameters(fun: Callable, names: Sequence[str]) -> Callable:
-    """Rename the first parameters of a function, by which callers may give them, and return it."""
+    """Rename the first parameters of a function, which callers may pass by name; return it."""
     code, renamed = fun.__code__, dict(zip(fun.__code__.co_varnames, names, strict=False))
     fun.__code__ = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
     fun.__annotations__ = {renamed.get(k, k): x for k, x in fun.__annotations__.items()}

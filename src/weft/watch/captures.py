@@ -55,7 +55,7 @@ def names_in(code: types.CodeType) -> set[str]:
 
 
 def check_captures(name: str, fun: Callable, memo: dict) -> None:
-    """Raise where what `fun` reads is no longer equal to what is kept in `memo`, its program's."""
+    """Raise if a captured value of `fun` differs from its value in `memo`, when it was traced."""
     now = read_captures(fun)
     before = memo.setdefault("captures", now)
     for key in before:

@@ -1,8 +1,8 @@
-"""Finding keys used twice: which elements of which arrays have been used as keys, and where.
+"""Detection of keys that are used twice: which elements of arrays were used as keys, and where.
 
 While `debug_key_reuse` is on, each eager operation and compiled program is walked before it runs.
-What its primitives do with keys follows from what they make (`Primitive.elements`), and how the
-programs they hold run from `bodies`. Keys of a dtype are followed as their words.
+`Primitive.elements` gives the effect of a primitive on keys, and `bodies` the way in which it runs
+the programs that it holds. Keys of a dtype are tracked as their words.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from weft.util import Logger
 
 INTEGERS = (int, np.integer)
 logger = Logger("weft.trace")
-_told: set[str] = set()  # what was said
+_told: set[str] = set()  # messages that were logged
 
-WORD = np.dtype(np.uint32)  # what keys are made of
-BITS = 40  # of a code that say which element; those above say of which root
-TURNS = 3  # of a loop that are walked: what one leaves used the next finds
+WORD = np.dtype(np.uint32)  # the dtype of the words of keys
+BITS = 40  # bits of a code for the element; the upper bits are for the root
+TURNS = 3  # iterations of a loop that are walked: each finds the keys that the last one used
 
 
 class Use(NamedTuple):
@@ -98,7 +98,7 @@ def new_elements(shape: Sequence[int]) -> ElementOrigins:
 
 
 def mark_elements(shape: Sequence[int], when: np.ndarray, uses: list[Use]) -> ElementOrigins:
-    """The elements of a new array, used as given."""
+    """Return the elements of a new array, with the given uses."""
     made = new_elements(shape)
     made.roots[0].when[:] = np.broadcast_to(when, shape).ravel()
     made.roots[0].uses = list(uses)
@@ -106,9 +106,9 @@ def mark_elements(shape: Sequence[int], when: np.ndarray, uses: list[Use]) -> El
 
 
 class Origin:
-    """The elements of a value, found when they are first needed. `new`: nothing can have used them.
+    """The elements of a value, found when they are first needed. `new`: they are unused.
 
-    Of an index, what is known is its value.
+    For an index, `value` is its known value.
     """
 
     __slots__ = ("made", "make", "new", "value")
@@ -135,13 +135,13 @@ def new_origin(aval: ShapedArray) -> Origin:
 
 
 class Walk:
-    """One walk through a program, over the origins of its values. `log` is what it marked."""
+    """One walk through a program, over the origins of its values. `log` has its marks."""
 
     def __init__(self, places: Sequence[Any], inner: bool = True):
         self.places = tuple(places)
-        self.inner = inner  # whether the lines of equations are the user's
+        self.inner = inner  # True if the lines of equations are the user's
         self.log: list[tuple[Root, np.ndarray]] = []
-        self.again = False  # in what computes again what was computed before
+        self.again = False  # inside of a program that repeats an earlier computation
 
     def run(self, jaxpr: Jaxpr, args: Sequence[Origin]) -> list[Origin]:
         """Use up the keys that a closed jaxpr uses; the origins of its results."""
@@ -224,7 +224,7 @@ class Walk:
             self.log.append((root, at))
 
     def undo(self, count: int = 0) -> list[tuple[Root, np.ndarray, np.ndarray]]:
-        """Take back all marks but the first `count`; what they were."""
+        """Take back all marks except for the first `count`; return their old values."""
         gone = [(root, at, root.when[at]) for root, at in self.log[count:]]
         for root, at in self.log[count:]:
             root.when[at] = 0
@@ -234,7 +234,7 @@ class Walk:
     # -- for programs that primitives hold -------------------------------------------------------
 
     def repeated(self, jaxpr: Jaxpr, args: Sequence[Origin]) -> list[Origin]:
-        """Walk through what was computed before: that is not a second use."""
+        """Walk through a repeated computation, which is no second use of its keys."""
         before, self.again = self.again, True
         try:
             return self.run(jaxpr, args)
@@ -242,9 +242,10 @@ class Walk:
             self.again = before
 
     def either(self, jaxprs: Sequence[Jaxpr], args: Sequence[Origin]) -> list[Origin]:
-        """Walk through programs of which one will run: what any uses is used.
+        """Walk through programs, one of which will run: a key that any of them uses is used.
 
-        Of what one gives, only what it used itself is: it may give on the key that another splits.
+        A result of a program counts as used only if that program used it: one branch may return a
+        key that another branch splits.
         """
         count = len(self.log)
         marks, outs, used = [], [], []
@@ -258,9 +259,9 @@ class Walk:
         return [*map(join_origins, zip(*outs, strict=True), zip(*used, strict=True))]
 
     def loop(self, bodies: Sequence[Body], args: Sequence[Origin]) -> list[Origin]:
-        """Walk through some turns of a loop: its carry, and what it stacks, at the end.
+        """Walk through some iterations of a loop; return the final carry and the stacked results.
 
-        What tests whether there is another turn is walked through before each.
+        The loop condition is walked before each iteration.
         """
         body, *tests = bodies
         jaxpr, length = body.jaxpr, TURNS if body.turns is None else len(body.turns)
@@ -352,7 +353,7 @@ def merge_roots(roots: list[Root], codes: np.ndarray) -> tuple[tuple[Root, ...],
 
 
 def join_origins(origins: Sequence[Origin], used: Sequence[tuple[Any, list[Use]]]) -> Origin:
-    """The origin of a value that is one of several, of which `used` says what had used each."""
+    """Return the origin of a value that is one of several; `used` has the uses of each."""
 
     def join() -> ElementOrigins:
         first, *others = [x.get() for x in origins]
@@ -464,5 +465,5 @@ def hint_reuse(jaxpr: Jaxpr) -> None:
         if str(error) not in _told:
             _told.add(str(error))
             logger.warning("%s config.update('hints', False) silences this.", error)
-    except Exception as error:  # a hint must not fail what is right
+    except Exception as error:  # a hint must not make a correct program fail
         logger.debug("keys were not followed: %r", error)

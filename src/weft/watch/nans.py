@@ -93,10 +93,10 @@ def check_results(
     names: Callable[[], Sequence[str]],
     inner: bool,
 ) -> None:
-    """Raise where a program that just ran on `args` gave a bad result, and say what made it.
+    """Raise if a program that just ran on `args` returned a bad result; name the equation.
 
-    `names()` are those of the last of its parameters; the others are what it closed over. Where not
-    `inner`, the lines of its equations are not the user's.
+    `names()` are the names of its last parameters; the first ones are closed over. If not `inner`,
+    the lines of its equations are not the user's.
     """
     which = found.first_flaw(outs)
     if which is None:
@@ -213,9 +213,9 @@ def follow_bodies(eqn: Eqn, operands: list, look: Callable[..., tuple[list, Any]
 
 
 def step_bodies(bodies: Sequence[Body], operands: list) -> Generator[Any, Any, None]:
-    """The programs that an equation holds, and what they run on, one after another.
+    """Yield the programs that an equation runs and their operands, one after another.
 
-    It is sent the results of each. There are none where it is not said how they run.
+    The caller sends back the results of each. Nothing is yielded if their order is not known.
     """
     if not bodies:
         return

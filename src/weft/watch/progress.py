@@ -1,7 +1,7 @@
-"""Progress of long work, where `config.progress` asks for it: what is being done, and since when.
+"""Progress of long work, if `config.progress` asks for it: the current work, and its time.
 
-Work is tracing, lowering and compiling. It may hold other work (a function that is traced calls a
-jitted one); what began last is what is told.
+Work is tracing, lowering and compiling. Work may be nested (a traced function calls a jitted one);
+the innermost work is reported.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 
-FIRST = 1.0  # seconds; what takes less is not told
-_work: list[tuple[str, float]] = []  # what is being done, and when it began; the last is innermost
+FIRST = 1.0  # seconds; shorter work is not reported
+_work: list[tuple[str, float]] = []  # names and start times of current work, the innermost last
 
 
 def run_reporting(what: str, work: Callable[..., Result], *args: object) -> Result:
-    """`work(*args)`; if it takes long, standard error says what is being done, and for how long."""
+    """Return `work(*args)`; report it with its time on standard error if it takes long."""
     entry = (what, time.monotonic())
     _work.append(entry)
     done = threading.Event()
@@ -36,7 +36,7 @@ def run_reporting(what: str, work: Callable[..., Result], *args: object) -> Resu
 
 
 def tell_work(done: threading.Event) -> None:
-    """Until it is done, tell what is: each second on a terminal, else at 1, 2, 4, 8 ... seconds."""
+    """Report the innermost work: each second on a terminal, else after 1, 2, 4, 8 ... seconds."""
     pause = FIRST
     while not done.wait(pause):
         what, start = _work[-1] if _work else ("", time.monotonic())

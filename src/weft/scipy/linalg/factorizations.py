@@ -322,7 +322,7 @@ def cho_solve_arrays(c: Any, b: Any, lower: bool) -> Any:
 
 
 def solve_factored(op: str, c: Any, lower: bool, b: Any) -> Any:
-    """x for which a x = b, from a Cholesky factor c of a and b (..., n, k)."""
+    """Solve a x = b, given a Cholesky factor c of a and b (..., n, k)."""
     c, b = systems.broadcast_batches(op, c, b)
     first = {"transpose_a": not lower, "conjugate_a": not lower}
     last = {"transpose_a": lower, "conjugate_a": lower}

@@ -36,9 +36,9 @@ from weft.xla.typing import Array, ArrayLike
 
 # --- the exponential ------------------------------------------------------------------------
 
-# For a precision: the coefficients of the numerator of Pade's approximation of exp, and the 1-norm
-# up to which it is as exact as numbers are. Source: Higham, "The scaling and squaring method for
-# the matrix exponential revisited" (2005), table 2.3.
+# For each precision: the coefficients of the numerator of Pade's approximation of exp, and the
+# 1-norm up to which its error is below the rounding error. Source: Higham, "The scaling and
+# squaring method for the matrix exponential revisited" (2005), table 2.3.
 PADE = {
     32: ((17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1), 3.925724783138660),
     64: (
@@ -111,7 +111,7 @@ def evaluate_pade(a: Any, coefficients: tuple) -> tuple[Any, Any]:
 
 
 def square_repeatedly(x: Any, count: Any, most: int) -> Any:
-    """x squared `count` times, as many for each matrix as it wants."""
+    """Square each matrix of x its own number of times, `count`."""
     last = jnp.max(count)
 
     def step(x: Any, i: Any) -> tuple[Any, None]:
@@ -562,7 +562,7 @@ def unitary_factor(a: Any) -> Any:
 
 @unitary_factor.defjvp
 def unitary_factor_tangent(primals: tuple, tangents: tuple) -> tuple:
-    """Where P is diag(s), U^H dU is (M - M^H) / (s[i] + s[j]) for M = U^H da."""
+    """Use that with P = diag(s), U^H dU is (M - M^H) / (s[i] + s[j]) for M = U^H da."""
     (a,), (t,) = primals, tangents
     u, s, vh = svd(a, full_matrices=False)
     moved = product(t, adjoint(vh))

@@ -1,7 +1,7 @@
 """Matrices of a known form: toeplitz, hankel, hilbert and others.
 
-Those that depend on a size alone are computed by the host; the others take vectors in the last
-axis, with any axes before it.
+The host computes matrices that depend only on a size. The other functions take vectors along the
+last axis, with any axes before it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read_order(op: str, n: Any) -> int:
 
 
 def choose_entries(mask: Any, x: Any, y: Any) -> Any:
-    """Matrices with entries of x where a mask of one matrix or row holds, else those of y."""
+    """Return matrices with entries of x where a mask of one matrix or row is True, else of y."""
     rank = max(np.ndim(x), np.ndim(y))
     lifted = (v if np.ndim(v) == 0 else broadcast_to_rank(v, rank) for v in (mask, x, y))
     return jnp.where(*lifted)
@@ -179,7 +179,7 @@ def companion(a: ArrayLike) -> Array:
 
 
 def combine_first_row(row: Any, below: Any) -> Any:
-    """Matrices with a first row, and what is below the diagonal."""
+    """Return matrices with a given first row and a given first subdiagonal."""
     n = row.shape[-1]
     i, j = grid_indices(n, n)
     below = jnp.asarray(below, row.dtype)[..., None, :] if n > 1 else jnp.zeros((1, 1), row.dtype)

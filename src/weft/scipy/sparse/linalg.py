@@ -198,9 +198,10 @@ def contract(x: Any, y: Any, axes: int) -> Any:
 
 
 def orthogonalize(w: Vector, basis: Vector, k: Any) -> tuple[Vector, Any]:
-    """w made orthogonal to a basis and of length 1; and its components, k + 1 being that length.
+    """Return w orthogonalized against a basis and normalized, and its components.
 
-    Twice, which is enough (Giraud et al., 2005). What is then left of rounding alone is nothing.
+    Component k + 1 is the norm. Orthogonalizing twice is enough (Giraud et al., 2005). A remainder
+    of the size of rounding errors counts as 0.
     """
     before, h = jnp.sqrt(norm_squared(w)), 0
     for _ in range(2):

@@ -1,7 +1,7 @@
-"""Rotations in three dimensions, held as unit quaternions: `Rotation`, and `Slerp` between them.
+"""Rotations in three dimensions, stored as unit quaternions: `Rotation`, and `Slerp` between them.
 
-The formulas stand as functions of quaternions x, y, z, w along the last axis; all leading axes are
-those of a stack. Everything is differentiable, at the identity too.
+The formulas are functions of quaternions x, y, z, w along the last axis; all leading axes are a
+stack of rotations. Everything is differentiable, also at the identity.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def parse_axes(op: str, seq: str, counts: Sequence[int]) -> tuple[tuple[int, ...
 
 
 def check_vectors(op: str, x: Any, *shape: int) -> Any:
-    """An array of which the last axes must have the given sizes."""
+    """Return an array whose last axes have the given sizes; raise for other sizes."""
     x = as_array(x, op)
     if x.shape[-len(shape) :] != shape:
         sizes = ", ".join(map(str, shape))
@@ -241,7 +241,7 @@ class Rotation:
 
     @constructor("num", "dtype")
     def identity(num: int | None = None, dtype: Any = float) -> Rotation:
-        """The rotation that turns nothing, or a stack of so many."""
+        """Return the identity rotation, or a stack of `num` identity rotations."""
         unit = jnp.array([0, 0, 0, 1], dtype)
         return Rotation(unit if num is None else jnp.tile(unit, (num, 1)))
 
@@ -301,9 +301,10 @@ class Rotation:
 
     @operation(static=("canonical", "scalar_first"))
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
-        """The quaternions x, y, z, w, or w, x, y, z; of q and -q `canonical` takes that of w > 0.
+        """Return the quaternions x, y, z, w, or w, x, y, z if `scalar_first`.
 
-        Where w is 0, the first of x, y, z that is not 0 is positive.
+        q and -q are the same rotation; `canonical` returns the one with w > 0. If w is 0, the first
+        of x, y, z that is not 0 is positive.
         """
         q = self.quat
         if canonical:
@@ -367,7 +368,7 @@ class Rotation:
 
     @operation
     def mean(self, weights: Any = None) -> Rotation:
-        """The rotation with the least sum of (weighted) squared distances to those of a stack."""
+        """Return the rotation with the smallest sum of (weighted) squared distances to a stack."""
         if self.single:
             raise TypeError("Rotation.mean: needs a stack of rotations; got a single one.")
         q = self.quat.reshape(-1, 4)

@@ -1,4 +1,4 @@
-"""Bessel functions: modified ones of orders 0 and 1, and those of the first kind of whole order."""
+"""Bessel functions: modified ones of orders 0 and 1, and the first kind of integer order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Define special functions: a primitive by its formula, and the function that users call.
 
-Arguments are promoted to floats; what has no meaning is refused.
+Arguments are promoted to floats; unsupported arguments raise.
 """
 
 from __future__ import annotations

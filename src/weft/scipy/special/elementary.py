@@ -69,7 +69,7 @@ xlog1py_p, xlog1py = definitions.define_pair(
 
 
 def write_logit(x: Expr) -> Expr:
-    """log(x / (1 - x)); near 1/2, where the quotient is rounded, by what it is above 1."""
+    """Write log(x / (1 - x)); near 1/2 the quotient is computed as 1 plus a small part."""
     if x.dtype.kind == "c":
         return formula.log(x / (1 - x))
     near = abs(x - 0.5) < 0.2
@@ -96,7 +96,7 @@ logit_p, logit = definitions.define_pair(
 logit_p.kernel = Kernel(29, Called.ALONE_LARGE)
 
 
-# Of ((u - 1) exp(u) + 1) / u**2: as many terms as a derivative of order 6 needs in float64.
+# ((u - 1) exp(u) + 1) / u**2: the terms that a derivative of order 6 needs in float64.
 _POWER_SERIES = [(k + 1) / math.factorial(k + 2) for k in range(24)]
 
 

@@ -48,9 +48,10 @@ _LOG_2PI = Fraction("1.837877066409345483560659472811235279722794947275566825634
 
 
 def find_poles(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
-    """Where a or b is a pole of gamma, and there of (-1)**b beta(1 - a - b, b) sign and 1 - a - b.
+    """Return where a or b is a pole of gamma, and there the parts of (-1)**b beta(1 - a - b, b).
 
-    The limit exists for whole b between; elsewhere 1 - a - b is given as 0, and beta is inf.
+    The parts are the sign and 1 - a - b. The limit exists for integer b in between; elsewhere 1 - a
+    - b is returned as 0, and beta is inf.
     """
     swapped = (b <= 0) & gammas.is_whole(b)
     low, other = where(swapped, b, a), where(swapped, a, b)
@@ -588,7 +589,7 @@ def bernoulli(n: int) -> Array:
     check_extent((n + 1,), np.dtype(object))
     known = bernoulli_numbers(min(n, 300))
     known += [0.0 if k % 2 else (-1) ** (k // 2 - 1) * math.inf for k in range(301, n + 1)]
-    with np.errstate(over="ignore"):  # of float32, the numbers from the 66th on
+    with np.errstate(over="ignore"):  # in float32, from number 66 on
         return put(np.array(known).astype(dtypes.default_float()))
 
 

@@ -45,7 +45,7 @@ def kummer(a: Expr, b: Expr, x: Expr, moved: str = "") -> Expr:
     sb = where(pole, 1.0, b)
     first, size = where(negative, sb - a, a), where(negative, -x, x)
     ends = (first <= 0) & is_whole(first)
-    if moved:  # the asymptotic series below is that of the value alone
+    if moved:  # the asymptotic series below is for the value only
         _, sa, sb_ = kummer_series(first, sb, size, equal(size, size))
         by_a, by_b = where(negative, -sa, sa), where(negative, sa + sb_, sb_)
         out = where(negative, exp(x), 1.0) * (by_a if moved == "a" else by_b)

@@ -1,4 +1,4 @@
-"""The error function and what is made of it: the normal distribution, Dawson, Faddeeva, Owen.
+"""The error function and related functions: the normal distribution, Dawson, Faddeeva, Owen.
 
 The formulas are in primitives/special/error.py.
 """
@@ -27,10 +27,10 @@ _ROOT_2PI = math.sqrt(2 * math.pi)
 
 
 def tail_series(x: Any, sign: int) -> Any:
-    """The sum of (2n - 1)!! (sign / (2 x**2))**n over n = 1, 2, ..., for x beyond `tail_start`.
+    """Return the sum of (2n - 1)!! (sign / (2 x**2))**n over n = 1, 2, ..., x beyond `tail_start`.
 
-    Asymptotic: 2 x dawsn(x) - 1 for the sign 1, sqrt(pi) x erfcx(x) - 1 for -1 (DLMF 7.12.1). Each
-    of them cancels as it is written.
+    The series is asymptotic: 2 x dawsn(x) - 1 for the sign 1, sqrt(pi) x erfcx(x) - 1 for -1 (DLMF
+    7.12.1). Evaluated in that form, both would cancel.
     """
     square, total = 0.5 * sign / (x * x), x * 0
     for n in reversed(range(1, 25)):
@@ -206,7 +206,7 @@ def extend_faddeeva(z: Any) -> Any:
     x, y = ops.real(z), ops.imag(z)
     w = faddeeva(ops.complex(ops.abs(x), ops.abs(y)))
     w = ops.select(x < 0, ops.conj(w), w)
-    # below the axis w is that of conj(z), and w(z) = 2 exp(-z**2) - w(-z), -z = -conj(conj z)
+    # For y < 0, w is computed for conj(z): w(z) = 2 exp(-z**2) - w(-z), and -z = -conj(conj z).
     below = y < 0
     return ops.select(below, 2 * lax.exp(-z * z) - ops.conj(w), w)
 

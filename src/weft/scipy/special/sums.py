@@ -81,21 +81,22 @@ def logsumexp(
     x, weight = (
         v if v is None else ops.convert(v, reductions.widen_dtype(dtype)) for v in (x, weight)
     )
-    if where is not None:  # what is left out has no exponential to overflow
+    if where is not None:  # the exponential of a masked element must not overflow
         x = where_(reductions.check_mask("logsumexp", where), x, -INF)
-    # what weighs nothing does not decide the scale
+    # Elements of weight 0 do not decide the scale.
     top = largest_real("logsumexp", x if weight is None else where_(weight == 0, -INF, x), axis)
     top = where_(ops.is_finite(top), top, 0)
     x = x - top.astype(x.dtype)
     if weight is None:
         terms = transcendental.exp(x)
-    else:  # nor may it overflow, though the sum moves with its weight
+    else:  # terms of weight 0 must not overflow; their weights have derivatives
         held = (weight == 0) & ~(real_part(x) < math.log(float(dtypes.finfo(x.dtype).max)))
         terms = weight * transcendental.exp(where_(held, 0, x))
     total = reductions.sum(terms, axis=axis, keepdims=True)
     if return_sign or not dtypes.is_complex(total.dtype):
         sign = ops.sign(total)
-        # the magnitude's derivative is that of the sum over the sum: safe where it is 0
+        # The derivative of the magnitude is the derivative of the sum over the sum, safe where it
+        # is 0.
         out = transcendental.log(ops.abs(total)) + top
         out = where_(sign < 0, float("nan"), out) if not return_sign else out
     else:

@@ -1,8 +1,9 @@
 """Distributions and statistics: `from weft.scipy.stats import norm`, then `norm.logpdf(x)`.
 
 Each distribution is a module (`import weft.scipy.stats.norm` works too), defined by a row of
-continuous.py, discrete.py or vectors.py. What their functions share (arguments, location and scale,
-what lies outside of the support) is in distribution.py; where large numbers cancel, kernels.py.
+continuous.py, discrete.py or vectors.py. distribution.py has their common parts: arguments,
+location, scale, and values outside of the support. kernels.py has formulas for large numbers that
+would cancel.
 """
 
 from weft.scipy.stats import continuous, discrete, vectors  # noqa: F401

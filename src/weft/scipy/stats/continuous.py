@@ -150,11 +150,11 @@ def gennorm_cdf(x: Any, beta: Any) -> Any:
 
 
 def split_tail(tail: Any, x: Any) -> Any:
-    """The probability of a value up to x of a symmetric distribution, given that of its tail."""
+    """Return the cumulative probability of a symmetric distribution, given the tail beyond |x|."""
     return jnp.where(x < 0, tail, 1 - tail)
 
 
-# --- Cauchy and Student's t, and those of angles ----------------------------------------------
+# --- Cauchy, Student's t and distributions of angles ------------------------------------------
 
 
 def cauchy_below(x: Any) -> Any:
@@ -211,7 +211,7 @@ vonmises = define_distribution(
     is uniform over the circle.""",
     proper=lambda kappa: kappa >= 0,
     takes=(),
-    # cos(x) - 1 = -2 sin(x / 2)**2, which keeps what is small
+    # cos(x) - 1 = -2 sin(x / 2)**2, which is accurate for small x.
     logpdf=lambda x, kappa: (
         -2 * kappa * jnp.sin(x / 2) ** 2 - LOG_2PI - jnp.log(special.i0e(kappa))
     ),

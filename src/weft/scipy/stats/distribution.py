@@ -68,16 +68,16 @@ def define_distribution(
     fixed: Sequence[str] = (),
     **functions: Callable,
 ) -> ModuleType:
-    """The module `weft.scipy.stats.NAME` with these functions, and what follows from them.
+    """Make the module `weft.scipy.stats.NAME` from these functions, and derive further ones.
 
     Args:
       name: the distribution's name.
       doc: "the NAME distribution.", and a sentence with its density.
-      proper: whether shape parameters are what they must be; where not, results are NaN.
-      takes: the parameters that functions get behind the shape parameters, "loc" and "scale".
+      proper: a function that is True for valid shape parameters; for others, results are NaN.
+      takes: the parameters that functions get after the shape parameters, "loc" and "scale".
       fixed: the functions that get none of these.
-      functions: by name, each of a point (or a level) and the shape parameters. Where the log of a
-        function is given but not the function, it is exp of that log.
+      functions: by name, each of a point (or a level) and the shape parameters. If only the log of
+        a function is given, the function is exp of that log.
     """
     logs = {f"log{kind}": kind for kind in ("pdf", "pmf", "cdf", "sf")}
     made = {}
@@ -108,7 +108,7 @@ def define_module(name: str, doc: str, **functions: Callable) -> ModuleType:
 
 
 def check_shapes(kind: str, fun: Callable, proper: Callable) -> Callable:
-    """The function, with NaN where the shape parameters are not what they must be."""
+    """Return the function, with NaN where the shape parameters are invalid."""
 
     def checked(*args: Any) -> Any:
         out, good = fun(*args), proper(*(args if kind == "entropy" else args[1:]))
@@ -148,10 +148,10 @@ def exponentiate(log: Callable) -> Callable:
 def prepare_operands(
     op: str, args: Sequence[Any], shaped: bool = True
 ) -> tuple[list, promotion.PromotionPlan]:
-    """Operands to compute with, and the plan that says what the result is to be.
+    """Return operands for the computation, and the plan with the type of the result.
 
-    They are of the float dtype that they promote to, or of float32 where that has fewer bits; and,
-    with `shaped`, of one shape. Python numbers stay.
+    The operands have the float dtype that they promote to, or float32 if that has fewer bits. With
+    `shaped`, they also have the same shape. Python numbers stay.
     """
     args = [promotion.as_operand(op, x) for x in args]
     plan = promotion.plan_promotion(
@@ -195,7 +195,7 @@ def as_public(op: str, doc: str, fun: Callable, general: Callable, more: Sequenc
         for i, x in enumerate(xs):
             if type(x) not in promotion.NUMBERS:
                 xs[i] = promotion.as_array(x, op)
-            elif i < count - len(more):  # a parameter; loc and scale stay as they are written
+            elif i < count - len(more):  # a shape parameter; loc and scale stay numbers
                 xs[i] = full((), x, widen_dtype(plan.dtype))
         out = convert(general(*xs), plan.dtype, plan.weak)
         shape = jnp.broadcast_shapes(*[typeof(x).shape for x in xs])

@@ -136,7 +136,7 @@ class gaussian_kde:
         return log_mixture(points, self.dataset, self.weights, self.covariance)
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
-        """The integral of this density times that of a normal distribution."""
+        """Return the integral of this density times the density of a normal distribution."""
         mean, cov = jnp.atleast_1d(mean), jnp.atleast_2d(cov)
         if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
             raise ShapeError(

@@ -1,6 +1,6 @@
 """Logs of probabilities where the usual formulas would cancel: tails, and large parameters.
 
-What lies between them and users, location, scale and promotion, is distribution.py.
+distribution.py adds location, scale and promotion for users.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
 def log_of_part(p: Any, rest: Any) -> Any:
-    """log p, given p and 1 - p of which each is accurate where it is small."""
+    """Return log p, given p and 1 - p; each of the two is accurate where it is small."""
     small = p < 0.5
     return jnp.where(
         small, jnp.log(jnp.where(small, p, 0.5)), jnp.log1p(-jnp.where(small, 0.5, rest))
