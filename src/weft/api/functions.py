@@ -5,6 +5,7 @@ The folders before api/ take and return flat lists.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -123,12 +124,16 @@ def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
         hint = "x.filled(0), which is without a mask."
     elif isinstance(x, np.ndarray):
         hint = f"convert dtype {x.dtype} to a numeric one first."
+    elif dataclasses.is_dataclass(x):
+        hint = f"weft.tree_util.register_dataclass({type(x).__name__}) makes its fields leaves."
     elif kind == "results":
         hint = "return arrays, numbers and pytrees of them."
     elif op == "jit":
         name, _, fun = path.partition(" of ")
         hint = "mark the argument static (static_argnums, static_argnames)."
-        if name.isidentifier() and fun.isidentifier():
+        if type(x).__hash__ is None:  # a static argument has to be hashed
+            hint = "weft.tree_util.register_pytree_node_class, for a class that holds arrays."
+        elif name.isidentifier() and fun.isidentifier():
             hint = f"jit({fun}, static_argnames={name!r}), for an argument that can be hashed."
         if name == "self":
             hint = "functools.partial(jit, static_argnums=0), for an object that does not change."
