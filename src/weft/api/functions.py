@@ -125,7 +125,9 @@ def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
     elif isinstance(x, np.ndarray):
         hint = f"convert dtype {x.dtype} to a numeric one first."
     elif dataclasses.is_dataclass(x):
-        hint = f"weft.tree_util.register_dataclass({type(x).__name__}) makes its fields leaves."
+        hint = (
+            f"weft.tree_util.register_dataclass({register_arguments(x)}) makes its fields leaves."
+        )
     elif kind == "results":
         hint = "return arrays, numbers and pytrees of them."
     elif op == "jit":
@@ -143,6 +145,17 @@ def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
         f"{op}: {kind} must be arrays or numbers; got {x!r} of type {type(x).__name__} "
         f"at {path}. Hint: {hint}"
     )
+
+
+def register_arguments(x: Any) -> str:
+    """Return the arguments that register the class of a dataclass: fields of arrays are data."""
+    data, meta = [], []
+    for field in dataclasses.fields(x):
+        leaves = flatten(getattr(x, field.name, None))[0]
+        is_data = all(is_valid_value(leaf) or dataclasses.is_dataclass(leaf) for leaf in leaves)
+        (data if is_data else meta).append(field.name)
+    name = type(x).__name__
+    return f"{name}, data_fields={data}, meta_fields={meta}" if meta else name
 
 
 def result_error(op: str, fun: Callable, out: Any) -> DtypeError:
