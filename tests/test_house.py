@@ -621,6 +621,7 @@ TESTED_IN = {
     "core/test_pretty.py": "display/printing.py util/documents.py",
     "interpreters/test_defining.py": "core/interface.py interpreters/xla.py",
     "numpy/test_names.py": "numpy/absent.py",
+    "test_elsewhere.py": "util/elsewhere.py",
     "watch/test_key_reuse.py": "experimental/key_reuse.py",
     # what runs over devices, by the programs that run there
     "parallel/on8/test_arrays.py": "xla/shards.py",

@@ -371,7 +371,14 @@ def wrap_int(x: int, dtype: np.dtype, op: str) -> int:
             span = 1 << iinfo(dtype).bits
             low = int(iinfo(dtype).min)
             return (x - low) % span + low
-    raise OverflowError(f"{op}: an integer must fit {dtype}; got {x}.")
+    raise OverflowError(f"{op}: an integer must fit {dtype}; got {x}.{hint_wide(x)}")
+
+
+def hint_wide(*numbers: Any) -> str:
+    """Return the hint for integers that only the 64-bit dtypes, which are off, can hold."""
+    if config.enable_x64 or not all(-(2**63) <= x < 2**63 for x in numbers):
+        return ""
+    return ' Hint: weft.config.update("enable_x64", True), or a float.'
 
 
 def default_float() -> np.dtype:

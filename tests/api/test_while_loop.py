@@ -138,7 +138,7 @@ def test_errors_of_while_loop():
        "jnp.all(...), or vmap for a loop of each element.", go, double, jnp.zeros(2))  # fmt: skip
     of(DtypeError, "index must return a scalar bool; got i32[]. Hint: return x != 0.",
        index, double, 1)  # fmt: skip
-    of(TypeError, "<lambda> must return a scalar bool; got PyTreeDef((*,)).",
+    of(TypeError, "<lambda> must return a scalar bool; got (bool[],).",
        lambda c: (c < 3,), double, 1)  # fmt: skip
     of(DtypeError, "the carry must keep its dtypes; got i32[] at carry[0] and f32[] for it from "
        "<lambda>. Hint: start with carry[0].astype(jnp.float32).",

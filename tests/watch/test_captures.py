@@ -76,6 +76,18 @@ def test_closures_and_methods():
         g(1.0)
 
 
+def test_attributes_of_static_arguments():
+    module = Module()
+    by_place = weft.jit(Module.step, static_argnums=0)
+    by_name = weft.jit(lambda x, cfg: x * cfg.k, static_argnames="cfg")
+    by_place(module, 1.0), by_name(1.0, cfg=module)
+    module.k = 5.0
+    with pytest.raises(RuntimeError, match="self.k = 5.0 where it was 1.0"):
+        by_place(module, 1.0)
+    with pytest.raises(RuntimeError, match="cfg.k = 5.0 where it was 1.0"):
+        by_name(1.0, cfg=module)
+
+
 def test_is_not_looked_at_otherwise(monkeypatch):
     f = weft.jit(model)
     f(1.0)

@@ -27,6 +27,8 @@ BUILD = ROOT / "build" / "site"
 SOURCE = BUILD / "source"
 
 # The lists of pages, in their order. A page of docs/ that no list names is a how-to page.
+GUIDE = "first-steps arrays sharp-bits jit autodiff vectorization control-flow pytrees primitives "
+GUIDE += "interpreter performance saving pytorch"
 TUTORIALS = "tour tutorials/digits tutorials/transformer tutorials/hmc tutorials/gp "
 TUTORIALS += "reading-a-program slow-step large-step"
 HOW_TO = "coming-from-jax debugging cache random distributed references sparse "
@@ -75,7 +77,11 @@ def write_list(page: str, title: str, said: str, parts: dict[str, list[str]]) ->
 
 
 def write_lists() -> None:
-    """The lists of tutorials, of how-to pages and of design notes."""
+    """The lists of the guide, of tutorials, of how-to pages and of design notes."""
+    said = (
+        "A topic a page, from the first array to a transformation of your own. Every example runs."
+    )
+    write_list("guide", "Guide", said, {"": [f"guide/{page}" for page in GUIDE.split()]})
     known = {*TUTORIALS.split(), *HOW_TO.split(), *NOTES.split(), *ELSEWHERE.split()}
     others = sorted(p.stem for p in (ROOT / "docs").glob("*.md") if p.stem not in known)
     said = "What they print was printed by runs. Code is of programs in `examples/`, or a test."

@@ -8,11 +8,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from weft.api.functions import as_tuple
+from weft.api.functions import as_tuple, parameter_names
 from weft.core.aval import is_valid_value
 from weft.primitives.families import check_parameter
 from weft.pytrees import PyTreeDef
-from weft.util import fun_name
+from weft.util import find_close, fun_name
 
 
 class Marked(NamedTuple):
@@ -53,9 +53,12 @@ def mark_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Mar
         )
     unknown = [n for n in names if n not in {p.name for p in parameters}]
     if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
+        known = [p.name for p in parameters]
+        close = [name for n in unknown if (name := find_close(n, known))]
+        hint = f" Hint: {', '.join(map(repr, close))}." if close else ""
         raise ValueError(
-            f"jit: {what.replace('nums', 'names')} must name arguments of {fun_name(fun)}; "
-            f"got {', '.join(unknown)}."
+            f"jit: {what.replace('nums', 'names')} must name arguments of {fun_name(fun)}, which "
+            f"takes {', '.join(known) or 'none'}; got {', '.join(unknown)}.{hint}"
         )
     if argnames is None:
         names = tuple(positional[i] for i in nums if -count <= i < count)
@@ -91,6 +94,14 @@ def fix_static(fun: Callable, marked: Marked, args: tuple, kwargs: dict) -> Fixe
     call.__weft_static__ = tuple(fixed)  # type: ignore[attr-defined]
     rest = tuple([x for i, x in enumerate(args) if i not in fixed])
     return FixedCall(static, rest, call, {k: x for k, x in kwargs.items() if k not in named})
+
+
+def name_static(fun: Callable, static: tuple) -> dict[str, Any]:
+    """Return the static arguments of a call, as `FixedCall` has them, by the parameters' names."""
+    rows = sum(static, ())
+    count = 1 + max([where for where, *_ in rows if isinstance(where, int)], default=-1)
+    names = parameter_names(fun, count)
+    return {names[where] if isinstance(where, int) else where: x for where, _, x in rows}
 
 
 def find_donated(donate: Marked, static: Marked, count: int, in_tree: PyTreeDef) -> tuple[int, ...]:

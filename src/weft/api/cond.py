@@ -33,6 +33,7 @@ from weft.errors import DtypeError, PytreeError, ShapeError, ShardingTypeError
 from weft.mesh.client import default_device
 from weft.mesh.spec import PartitionSpec
 from weft.options import config
+from weft.primitives.checks import check_inside
 from weft.primitives.elementwise import clamp, ne
 from weft.primitives.layout import convert
 from weft.pytrees import find_mismatches, flatten, unflatten
@@ -202,6 +203,8 @@ def branch_index(index: Any, count: int) -> Any:
     if not dtypes.is_integer(aval.dtype):
         hint = "lax.cond" if dtypes.is_bool(aval.dtype) else "index.astype(jnp.int32)"
         raise DtypeError(f"switch: the index must be an integer; got {aval}. Hint: {hint}.")
+    if config.check_bounds == "all":
+        check_inside(f"switch: the index must be in [0, {count}); got {{}}.", index, 0, count)
     if count == 1:
         return np.int32(0)
     if isinstance(index, int | np.generic):

@@ -28,7 +28,15 @@ from weft.options import x64_as, x64_cell
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import convert, copy, zeros
 from weft.primitives.varying import psum_invariant_p
-from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
+from weft.pytrees import (
+    PyTreeDef,
+    find_mismatches,
+    flatten,
+    flatten_with_path,
+    keystr,
+    tree_map,
+    unflatten,
+)
 from weft.util import Record, copy_names, find_global_name, fun_name
 from weft.xla.array import ArrayImpl, require_alive
 
@@ -840,6 +848,11 @@ class _Call:
         name = keystr(leaf_paths(self.out_tree)[i])
         return f" at output{name}" if name else ""
 
+    def argument_path(self, i: int) -> str:
+        """The place of an argument's leaf, for errors: `argument 0['w']`."""
+        _, position, *rest = leaf_paths(self.in_tree)[i]
+        return f"argument {position.idx}{keystr(tuple(rest))}"
+
     def check_bwd(self, grads: Any) -> list:
         """Cotangents of the arguments, flat, with structures and types that fit."""
         trees = self.in_tree.children()[0].children()
@@ -850,10 +863,10 @@ class _Call:
                 f"of {len(trees)} arguments; got {got}."
             )
         out: list = []
-        avals = iter(self.in_avals)
+        avals = enumerate(self.in_avals)
         for i, (g, tree) in enumerate(zip(grads, trees, strict=True)):
             for x, count in self.split_ct(g, tree, i):
-                out += [self.check_ct(x, next(avals), i) for _ in range(count)]
+                out += [self.check_ct(x, *next(avals)) for _ in range(count)]
         return out
 
     def split_ct(self, ct: Any, tree: PyTreeDef, position: int) -> list[tuple[Any, int]]:
@@ -864,13 +877,16 @@ class _Call:
         leaves, given = flatten(ct, lambda x: x is None)
         below = cut_structure(given, tree)
         if below is None:
+            apart = next(find_mismatches(tree, flatten(ct)[1])).between(
+                f"argument {position}", "its cotangent"
+            )
             raise PytreeError(
                 f"custom_vjp: bwd of {self.name} must return a cotangent of the argument's "
-                f"structure; got {flatten(ct)[1]} for argument {position}, which is {tree}."
+                f"structure; got {apart}."
             )
         return [(x, b.num_leaves) for x, b in zip(leaves, below, strict=True)]
 
-    def check_ct(self, ct: Any, aval: ShapedArray, position: int) -> Any:
+    def check_ct(self, ct: Any, i: int, aval: ShapedArray) -> Any:
         """A cotangent whose type fits its argument's."""
         want = aval.to_tangent()
         if type(ct) is SymbolicZero or want.dtype == dtypes.float0:
@@ -885,7 +901,7 @@ class _Call:
         ):
             raise ShapeError(
                 f"custom_vjp: bwd of {self.name} must return a cotangent of the argument's type; "
-                f"got {got} for argument {position}, which is {aval}."
+                f"got {got} for {self.argument_path(i)}, which is {aval}."
             )
         if axes := more_varying(got, want):
             # devices that share an argument have each given their part

@@ -5,6 +5,7 @@ The folders before api/ take and return flat lists.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -123,12 +124,18 @@ def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
         hint = "x.filled(0), which is without a mask."
     elif isinstance(x, np.ndarray):
         hint = f"convert dtype {x.dtype} to a numeric one first."
+    elif dataclasses.is_dataclass(x):
+        hint = (
+            f"weft.tree_util.register_dataclass({register_arguments(x)}) makes its fields leaves."
+        )
     elif kind == "results":
         hint = "return arrays, numbers and pytrees of them."
     elif op == "jit":
         name, _, fun = path.partition(" of ")
         hint = "mark the argument static (static_argnums, static_argnames)."
-        if name.isidentifier() and fun.isidentifier():
+        if type(x).__hash__ is None:  # a static argument has to be hashed
+            hint = "weft.tree_util.register_pytree_node_class, for a class that holds arrays."
+        elif name.isidentifier() and fun.isidentifier():
             hint = f"jit({fun}, static_argnames={name!r}), for an argument that can be hashed."
         if name == "self":
             hint = "functools.partial(jit, static_argnums=0), for an object that does not change."
@@ -138,6 +145,17 @@ def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
         f"{op}: {kind} must be arrays or numbers; got {x!r} of type {type(x).__name__} "
         f"at {path}. Hint: {hint}"
     )
+
+
+def register_arguments(x: Any) -> str:
+    """Return the arguments that register the class of a dataclass: fields of arrays are data."""
+    data, meta = [], []
+    for field in dataclasses.fields(x):
+        leaves = flatten(getattr(x, field.name, None))[0]
+        is_data = all(is_valid_value(leaf) or dataclasses.is_dataclass(leaf) for leaf in leaves)
+        (data if is_data else meta).append(field.name)
+    name = type(x).__name__
+    return f"{name}, data_fields={data}, meta_fields={meta}" if meta else name
 
 
 def result_error(op: str, fun: Callable, out: Any) -> DtypeError:

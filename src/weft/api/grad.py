@@ -291,7 +291,7 @@ def check_scalar_output(
     if len(avals) != 1 or tree.num_nodes != 1:
         hint = "has_aux=True for a pair (loss, more), or jacrev."
         if not avals:
-            hint = "return loss."
+            hint = f"end {name} with `return` and the scalar."
         kind = (tree.node_data() or (type(None),))[0].__name__
         got = "None" if kind == "NoneType" else f"a {kind} of {len(avals)} arrays"
         raise TypeError(

@@ -15,7 +15,14 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.api.arguments import Marked, find_donated, fix_static, mark_arguments, unhashable_error
+from weft.api.arguments import (
+    Marked,
+    find_donated,
+    fix_static,
+    mark_arguments,
+    name_static,
+    unhashable_error,
+)
 from weft.api.cache_misses import Call, count_trace, explain_call
 from weft.api.functions import avals_of, check_callable, check_refs
 from weft.api.mutable import MUTABLE, OpenCall, open_call
@@ -195,7 +202,8 @@ class JitFunction:
             if key is not None and not leaking:
                 self.programs.add(key, program)
         if config.debug_globals:
-            check_captures(self.spec.name, self.fun, program.jaxpr.memo)
+            named = name_static(self.fun, static)
+            check_captures(self.spec.name, self.fun, named, program.jaxpr.memo)
         return program, program.select_visible(leaves) if program.hidden else leaves
 
     # -- the attributes of the jitted function -------------------------------------------------

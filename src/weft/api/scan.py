@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.api import bodies
 from weft.api.functions import avals_of, check_callable, leaf_names
-from weft.api.structures import has_float0, hide_float0, stack_float0
+from weft.api.structures import has_float0, hide_float0, show_structure, stack_float0
 from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
@@ -143,7 +143,7 @@ def stage_scan(
     """
     while True:
         body = bodies.stage_body("scan", f, args_tree, [*avals, *x_avals])
-        out_carry_tree, y_tree = pair_trees(f, body.out_tree)
+        out_carry_tree, y_tree = pair_trees(f, body)
         n = out_carry_tree.num_leaves
         promoted = bodies.promote_carry(avals, body.out_avals[:n]) if n == len(avals) else avals
         if promoted == avals:
@@ -191,12 +191,13 @@ def scan_length(op: str, avals: Sequence[ShapedArray], tree: PyTreeDef, length: 
     return avals[0].shape[0] if length is None else length
 
 
-def pair_trees(f: Callable, out_tree: PyTreeDef) -> Sequence[PyTreeDef]:
+def pair_trees(f: Callable, body: bodies.StagedBody) -> Sequence[PyTreeDef]:
     """The structures of carry and y, of a body that returns a pair of them."""
-    children = out_tree.children()
-    if len(children) != 2 or out_tree.node_data()[0] not in (tuple, list):
+    children = body.out_tree.children()
+    if len(children) != 2 or body.out_tree.node_data()[0] not in (tuple, list):
         raise PytreeError(
-            f"scan: {fun_name(f)} must return a pair (carry, y); got {out_tree}. "
+            f"scan: {fun_name(f)} must return a pair (carry, y); "
+            f"got {show_structure(body.out_tree, body.out_avals)}. "
             "Hint: return carry, None."
         )
     return children

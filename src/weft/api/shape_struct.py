@@ -10,7 +10,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
-from weft.errors import ShardingTypeError
+from weft.errors import DtypeError, ShardingTypeError
 from weft.mesh.mesh import get_abstract_mesh
 from weft.mesh.sharding import NamedSharding, Sharding
 from weft.mesh.spec import PartitionSpec
@@ -87,6 +87,13 @@ class ShapeDtypeStruct(Record):
     def like(cls, x: Any) -> ShapeDtypeStruct:
         """Return the struct of an array, including its sharding."""
         return cls.of(typeof(x)).update(sharding=getattr(x, "sharding", None))
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise: a type has no elements."""
+        raise DtypeError(
+            f"array: a value is needed; got {self}, a type without one. "
+            "Hint: weft.eval_shape(f, x), or jnp.zeros(x.shape, x.dtype)."
+        )
 
     @property
     def aval(self) -> ShapedArray | AbstractRef:

@@ -34,6 +34,15 @@ def tuple_structure(*trees: PyTreeDef) -> PyTreeDef:
     return pytree.treedef_tuple(default_registry, [*trees])
 
 
+def show_structure(tree: PyTreeDef, avals: Sequence[Any]) -> str:
+    """Return a structure as text, with the types of its leaves: `(f32[3], {'a': i32[]})`."""
+    text = str(tree).removeprefix("PyTreeDef(").removesuffix(")")
+    pieces = text.split("*")
+    if len(pieces) != len(avals) + 1:  # a key or the data of a class has a star
+        return str(tree)
+    return pieces[0] + "".join([f"{a}{piece}" for a, piece in zip(avals, pieces[1:], strict=True)])
+
+
 def call_structure(args_tree: PyTreeDef) -> PyTreeDef:
     """Return the structure of (args, kwargs) for positional arguments of a given structure."""
     return tuple_structure(args_tree, structure({}))

@@ -247,9 +247,12 @@ class MappedAxes:
         """Return the mapped values of a call, and their axes."""
         in_axes = self.in_axes
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            named = f", which is given {', '.join(kwargs)} by name" * bool(kwargs)
+            hint = " Hint: pass it by position; axis 0 of an argument by name is mapped."
             raise ValueError(
                 f"{self.op}: in_axes must have one entry for each positional argument; "
-                f"got {len(in_axes)} for the {len(args)} of {fun_name(self.fun)}."
+                f"got {len(in_axes)} for the {len(args)} of {fun_name(self.fun)}{named}."
+                f"{hint * bool(kwargs)}"
             )
         leaves, in_tree = flatten((args, kwargs))
         dims = self.broadcast_axes(in_axes, args, "in_axes", "args") + [0] * len(flatten(kwargs)[0])

@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.api import bodies
 from weft.api.functions import avals_of, check_callable
 from weft.api.scan import steps_per_turn
-from weft.api.structures import has_float0, hide_float0
+from weft.api.structures import has_float0, hide_float0, show_structure
 from weft.control.loop import bind_while
 from weft.control.loop_bodies import COUNT, TRUTH, add_step_counter
 from weft.control.scan import bind_scan
@@ -183,7 +183,8 @@ def check_predicate(cond_fun: Callable, cond: bodies.StagedBody) -> None:
     """Raise unless a predicate gives one truth value."""
     name = fun_name(cond_fun)
     if cond.out_tree != structure(0):
-        raise TypeError(f"while_loop: {name} must return a scalar bool; got {cond.out_tree}.")
+        got = show_structure(cond.out_tree, cond.out_avals)
+        raise TypeError(f"while_loop: {name} must return a scalar bool; got {got}.")
     (aval,) = cond.out_avals
     if not dtypes.is_bool(aval.dtype):
         raise DtypeError(

@@ -212,7 +212,12 @@ def read_numbers(x: Any, dtype: np.dtype) -> np.ndarray:
     try:
         return dtypes.cast_on_host(x, dtype)
     except OverflowError:
-        raise OverflowError(f"array: integers must fit {dtype}; got {x!r:.60}.") from None
+        hint = (
+            dtypes.hint_wide(*np.ravel(np.array(x, object)))
+            if dtype == dtypes.default_int()
+            else ""
+        )
+        raise OverflowError(f"array: integers must fit {dtype}; got {x!r:.60}.{hint}") from None
     except (ValueError, TypeError) as error:
         if isinstance(x, float | complex) or isinstance(error, TypeError):
             raise type(error)(f"array: numbers must fit {dtype}; got {x!r:.60}.") from None

@@ -147,7 +147,7 @@ def split_index(x: ShapedArray, index: Any) -> tuple[Key, list]:
         if kind is int or item is None or item is Ellipsis:
             key.append(item)
         elif kind is slice:
-            key.append(tuple(slice_bound(b) for b in (item.start, item.stop, item.step)))
+            key.append(tuple([slice_bound(b, item) for b in (item.start, item.stop, item.step)]))
         elif kind is Slice:
             axis = find_axis(x, items, i)
             item.enter(x.shape[axis] if axis < x.ndim else 0, key, arrays)
@@ -169,13 +169,19 @@ def show_index(x: Any) -> str:
     return "..." if x is Ellipsis else "i" if isinstance(x, Tracer) or len(text) > 40 else text
 
 
-def slice_bound(b: Any) -> int | None:
+def slice_bound(b: Any, item: slice) -> int | None:
     """A bound of a slice, which must be known now."""
     if b is None or type(b) is int:
         return b
     if isinstance(b, Tracer):
+        op = "x[start:stop]"
         hint = "lax.dynamic_slice(x, (start,), (size,)) has a static size and a traced start."
-        b = b.concrete(errors.IndexingError, "x[start:stop]", hint)
+        if not (isinstance(item.start, Tracer) and isinstance(item.stop, Tracer)):
+            op = f"x[{show_index(item).replace('i', 'n')}]: the size"
+            hint = "jnp.where(jnp.arange(len(x)) < n, x, 0), a mask."
+            if b is item.start:
+                hint = hint.replace("<", ">=")
+        b = b.concrete(errors.IndexingError, op, hint)
     try:
         return as_size(b)
     except TypeError:

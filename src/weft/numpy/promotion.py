@@ -118,7 +118,7 @@ def check_int_range(x: int, op: str = "array") -> int:
     """`x`, if the default integer dtype can hold it."""
     dtype = dtypes.default_int()
     if not -(2 ** (8 * dtype.itemsize - 1)) <= x < 2 ** (8 * dtype.itemsize - 1):
-        raise OverflowError(f"{op}: an integer must fit {dtype}; got {x}.")
+        raise OverflowError(f"{op}: an integer must fit {dtype}; got {x}.{dtypes.hint_wide(x)}")
     return int(x)
 
 

@@ -67,6 +67,11 @@ def cast(x: ArrayLike, dtype: DTypeLike, copy: bool = False) -> Array:
 
 def view(x: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:
     """The same bits read as another dtype; the last axis grows or shrinks with the items' size."""
+    if isinstance(dtype, int | tuple | list):
+        sizes = (dtype, type) if isinstance(type, int) else dtype
+        raise TypeError(
+            f"view: dtype must be a dtype, as with NumPy; got {sizes}. Hint: x.reshape({sizes})."
+        )
     if type is not None:
         raise NotImplementedError("view: type must be None, for there is one type of array.")
     return require_alive(x) if dtype is None else view_as(x, dtypes.check_user_dtype(dtype, "view"))

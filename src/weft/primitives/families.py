@@ -366,6 +366,8 @@ def index_tuple(xs: Sequence[Any], op: str = "lax", name: str = "sizes") -> tupl
         return tuple(map(operator.index, xs))
     except TypeError as error:
         if isinstance(error, TracerError):
+            for x in xs:
+                check_integer(op, name, x)  # names the operation and the parameter
             raise
         if has_symbolic_size(xs):
             return tuple(map(as_size, xs))

@@ -35,7 +35,7 @@ from weft.run.pipeline import JitSpec
 from weft.run.programs import run_program
 from weft.run.rules import RuleTrace, as_operation
 from weft.run.scalars import NUMBERS
-from weft.util import LiveObjects, keep_cache, name_parameters
+from weft.util import LiveObjects, add_keyword_hint, keep_cache, name_parameters
 from weft.xla.array import ARRAYS, SMALL, ArrayImpl, KeyArray, require_alive
 
 KEPT_CALLS = 4096  # calls of one operation: those given back, constants, programs on tracers
@@ -492,7 +492,7 @@ def wrap_call(
         except Exception as error:
             if is_own_transfer(error, (args, kwargs)):
                 return move_explicitly(call, *args, **kwargs)
-            trim_traceback(error)
+            trim_traceback(add_keyword_hint(error, fun))
             raise
 
     call.kernel = kernel  # type: ignore[attr-defined]

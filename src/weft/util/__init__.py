@@ -180,14 +180,6 @@ def import_lazily(package: str, homes: dict[str, str]) -> tuple[Callable, Callab
     return get, list_public(package)
 
 
-# What users of NumPy, PyTorch and older versions look for, and where it is.
-ELSEWHERE = {
-    "randn": "random.normal(key, shape)", "rand": "random.uniform(key, shape)",
-    "seed": "random.key(seed)", "tree_map": "weft.tree.map", "numpy": "np.asarray(x)",
-    "cpu": "weft.device_get(x)", "cuda": "weft.device_put(x, device)", "detach":
-    "lax.stop_gradient(x)", "append": "jnp.append(x, value)", "unsqueeze": "x[None]",
-    "view_as": "x.reshape(y.shape)", "size_": "x.shape", "backward": "weft.grad(loss)(params)",
-}  # fmt: skip
 HOMES = ("weft.lax", "weft.nn", "weft.numpy", "weft.random", "weft.tree", "weft.scipy.special")
 
 
@@ -195,8 +187,9 @@ def suggest_name(name: str, known: Iterable[str], owner: str = "") -> str:
     """Return a hint with the name that was probably meant by an unknown name, or ""."""
     if name.startswith("_"):
         return ""
-    if name in ELSEWHERE:
-        return f" Hint: {ELSEWHERE[name]}."
+    instead = importlib.import_module("weft.util.elsewhere").find_instead(name, owner == "x")
+    if instead:
+        return f" Hint: {instead}."
     for home in HOMES if owner else ():
         if name in importlib.import_module(home).__all__:
             return f" Hint: {home}.{name}."
@@ -209,6 +202,19 @@ def find_close(name: str, known: Iterable[str]) -> str:
     return next(
         iter(importlib.import_module("difflib").get_close_matches(name, known, 1, 0.75)), ""
     )
+
+
+def add_keyword_hint(error: Exception, fun: Callable) -> Exception:
+    """Return the error of a call of `fun`; an unknown keyword gets a hint with what was meant."""
+    start, keyword, end = str(error).partition("() got an unexpected keyword argument '")
+    code = getattr(fun, "__code__", None)
+    if type(error) is TypeError and keyword and code and start == fun.__qualname__:
+        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        name = end.removesuffix("'")
+        renamed = importlib.import_module("weft.util.elsewhere").KEYWORDS.get(name)
+        if close := renamed if renamed in known else find_close(name, known):
+            error.args = (f"{error}. Hint: {close}=...",)
+    return error
 
 
 def refuse_name(module: str, name: str) -> Any:

@@ -1,7 +1,8 @@
 """Looking for what a function read when it was traced, and finds changed when it is called again.
 
-A global or a closed-over value becomes a part of the program. Under `debug_globals` those that have
-an equality of their own, and the elements of NumPy arrays, are compared at each call.
+A global, a closed-over value or an attribute of a static argument becomes a part of the program.
+Under `debug_globals` those that have an equality of their own, and the elements of NumPy arrays,
+are compared at each call.
 """
 
 from __future__ import annotations
@@ -20,10 +21,17 @@ from weft.util import EMPTY_CELL
 PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, list, dict, set, frozenset)
 
 
-def read_captures(fun: Callable) -> dict[str, Any]:
-    """Copies of the values that a function and the user's functions below read from outside."""
+def read_captures(fun: Callable, static: dict[str, Any]) -> dict[str, Any]:
+    """Copies of the values that a function and the user's functions below read from outside.
+
+    `static` are static arguments by name, whose attributes are read as well.
+    """
     found: dict[str, Any] = {}
     todo, seen = [inspect.unwrap(fun)], set()
+    for name, x in static.items():
+        if not callable(x) and hasattr(x, "__dict__"):
+            attributes = {f"{name}.{n}": v for n, v in vars(x).items()}
+            found |= {n: copy.deepcopy(v) for n, v in attributes.items() if is_comparable(v)}
     while todo:
         f = todo.pop()
         owner = getattr(f, "__self__", None)
@@ -41,11 +49,16 @@ def read_captures(fun: Callable) -> dict[str, Any]:
         if owner is not None and hasattr(owner, "__dict__"):
             values |= {f"self.{n}": v for n, v in vars(owner).items()}
         for name, value in values.items():
-            if isinstance(value, np.ndarray | np.generic) or type(value) in PLAIN:
+            if is_comparable(value):
                 found[name] = copy.deepcopy(value)
             elif callable(value):
                 todo.append(inspect.unwrap(value))
     return found
+
+
+def is_comparable(x: Any) -> bool:
+    """Return True if equality of two values says that a program may use either."""
+    return isinstance(x, np.ndarray | np.generic) or type(x) in PLAIN
 
 
 def names_in(code: types.CodeType) -> set[str]:
@@ -54,9 +67,9 @@ def names_in(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*map(names_in, inner))
 
 
-def check_captures(name: str, fun: Callable, memo: dict) -> None:
+def check_captures(name: str, fun: Callable, static: dict[str, Any], memo: dict) -> None:
     """Raise if a captured value of `fun` differs from its value in `memo`, when it was traced."""
-    now = read_captures(fun)
+    now = read_captures(fun, static)
     before = memo.setdefault("captures", now)
     for key in before:
         old, new = before[key], now.get(key)

@@ -61,8 +61,11 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
     sharding = sharding or sharding_on(default_device())
     try:
         host = np.asarray(dtypes.cast_on_host(x, aval.dtype), order="C")
-    except (OverflowError, TypeError) as error:  # also a ShapeDtypeStruct
-        raise type(error)(f"array: a number must fit {aval.dtype}; got {x!r}.") from None
+    except DtypeError:  # of a ShapeDtypeStruct
+        raise
+    except (OverflowError, TypeError) as error:
+        hint = dtypes.hint_wide(x) if isinstance(x, int) else ""
+        raise type(error)(f"array: a number must fit {aval.dtype}; got {x!r}.{hint}") from None
     if aval.dtype == dtypes.float0:
         return host
     try:
