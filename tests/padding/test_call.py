@@ -7,6 +7,8 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.padding.compiles import count_compiles
+from weft import nn
 from weft.errors import InconclusiveDimensionOperation, ShapeError
 from weft.padding.call import round_up, split_shapes
 
@@ -28,6 +30,27 @@ def test_one_trace_and_one_program_for_each_bucket():
     assert len([s for s in traced if not isinstance(s[0], int)]) == 1
     jaxprs = {id(jitted.padded_jaxpr(jnp.ones((n, 2)), jnp.ones(n))) for n in (3, 8, 11, 5, 12)}
     assert len(jaxprs) == 2
+
+
+def test_a_bucket_compiles_one_program():
+    """Broadcasting, which asks if sizes are 1, needs no program for 1; nor does padding itself."""
+
+    def f(x):
+        mask = jnp.arange(x.shape[0])[:, None] >= jnp.arange(x.shape[0])
+        y = x[:-1].sum(0) + nn.softmax(jnp.where(mask, x @ x.T, -1e9)) @ x
+        return (y / x.max(0) - x.prod(0)).mean(), y.reshape(-1), jnp.asarray(x).at[0].add(1.0)
+
+    jitted, rng = weft.jit(f, sizes="n, _"), np.random.default_rng(0)
+    with count_compiles() as count:
+        for n in (5, 1, 2, 8, 7):
+            x = rng.normal(size=(n, 3)).astype(np.float32)
+            got = jitted(x)
+            assert count == [1]
+            if n < 3:
+                count_before = count[0]
+                for g, w in zip(got, f(x), strict=True):
+                    np.testing.assert_allclose(g, w, 1e-4, 1e-5)
+                count[0] = count_before
 
 
 def test_empty_arrays_are_not_padded():

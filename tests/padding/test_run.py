@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.padding.compiles import count_compiles
 from tests.padding.programs import PROGRAMS
 from weft.padding.run import fix_sizes
 from weft.tree_util import tree_leaves
@@ -53,21 +53,6 @@ CASES = [
     *[pytest.param(score, run, id=name) for name, run in NUMBERS.items()],
     *[pytest.param(spread, run, id=name) for name, run in ARRAYS.items()],
 ]
-
-
-@contextmanager
-def count_compiles() -> Iterator[list]:
-    """Count the programs that are compiled, or read from the disk, in the block."""
-    count = [0]
-
-    def listen(event: str, seconds: float, **more: object) -> None:
-        count[0] += event.endswith("backend_compile_duration")
-
-    weft.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield count
-    finally:
-        weft.monitoring.unregister_event_duration_listener(listen)
 
 
 @pytest.mark.sample(one_in=3)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 from weft.api.arguments import Marked, find_donated, fix_static
@@ -26,9 +27,11 @@ from weft.errors import InconclusiveDimensionOperation, ShapeError
 from weft.export.dims import evaluate_size
 from weft.export.solving import Step, plan_sizes
 from weft.export.specs import SymbolicScope, symbolic_shape
+from weft.numpy import index_plans, promotion, updates
 from weft.options import config, trace_context
 from weft.padding.run import PaddedRun, Variable, find_run, jit_padded, padded_call_p
 from weft.padding.sizes import FAR
+from weft.primitives import families, layout
 from weft.pytrees import broadcast_prefix, flatten, is_none
 from weft.transforms.batch import BatchTrace, named_axes
 from weft.transforms.jvp import JVPTrace
@@ -43,6 +46,24 @@ _ARRAY = frozenset((ArrayImpl,))
 _LEAF = flatten(0)[1]
 _get_aval = operator.attrgetter("aval")
 MAX_PLANS = 4096  # kinds of calls that are remembered, about 2 KB each
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object and those that it holds, such as of generators."""
+    yield code
+    for x in code.co_consts:
+        if isinstance(x, CodeType):
+            yield from codes_in(x)
+
+
+# Functions that compare sizes to check them, or to choose between ways that give the same result
+# where the sizes are equal: an axis of size 1 that is broadcast to size n is right for n = 1 too.
+_AGREEING = (
+    families.broadcast_shapes, layout.BroadcastInDim.abstract_eval, layout.broadcast_in_dim,
+    layout.reshape, promotion.choose_array_action, promotion.broadcast_avals,
+    updates.broadcast_values, index_plans.make_slices, index_plans.find_limit,
+)  # fmt: skip
+AGREEING = frozenset(code for f in _AGREEING for code in codes_in(f.__code__))
 # Transformations that a program with symbolic sizes goes through as it is.
 _TRANSFORMS = (JVPTrace, BatchTrace, PartialTrace)
 
@@ -320,7 +341,8 @@ class PaddedFunction:
                 if smallest == SMALL:
                     raise
                 continue
-            differ, scope.compared = list(dict.fromkeys(scope.compared)), None
+            asked = [(a, b) for a, b, code in scope.compared if code not in AGREEING]
+            differ, scope.compared = list(dict.fromkeys(asked)), None
             return SymbolicProgram(staged, plan_sizes("jit", wanted), smallest, differ)
         raise AssertionError
 
