@@ -21,7 +21,8 @@ from weft.dtypes import is_extended
 from weft.errors import ShapeError
 from weft.export.dims import evaluate_size
 from weft.mesh.client import default_device
-from weft.mesh.sharding import sharding_on
+from weft.mesh.sharding import NamedSharding, sharding_on
+from weft.mesh.spec import PartitionSpec
 from weft.padding.interpret import pad_jaxpr, run_padded
 from weft.padding.sizes import Sizes, TrueSizes, is_symbolic
 from weft.primitives.constant import stage_whole
@@ -132,19 +133,37 @@ def pad_array(x: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> Any:
     if type(x) is not ArrayImpl:
         found[part] = x
         return put(found)
+    if x._sharding.num_devices > 1 and not is_even(x._sharding, shape):
+        raise ShapeError(
+            "jit: the bucket of an axis must be a multiple of the number of devices that it is "
+            f"split over; got {x._sharding} for {x.aval}, {shape} in memory. Hint: buckets=lambda "
+            "n: ... of multiples."
+        )
     found[part] = host_view(x)
-    return take_over(found, x)
+    return take_over(found, x._sharding, x._committed)
 
 
 def cut_array(y: Any, part: tuple[slice, ...]) -> Any:
-    """Return a part of an array."""
-    return take_over(np.ascontiguousarray(host_view(y)[part]), y)
+    """Return a part of an array; on all devices of it if it cannot be split evenly over them."""
+    host, sharding = np.ascontiguousarray(host_view(y)[part]), y._sharding
+    if sharding.num_devices > 1 and not is_even(sharding, host.shape):
+        sharding = NamedSharding(sharding.mesh, PartitionSpec())
+    return take_over(host, sharding, y._committed)
 
 
-def take_over(host: np.ndarray, like: Any) -> Any:
-    """Return new memory of the host as an array, where `like` is."""
-    if like._committed or like._sharding != sharding_on(default_device()):
-        return put(host, like._sharding, like._committed)
+def is_even(sharding: Any, shape: tuple[int, ...]) -> bool:
+    """Return True if a sharding cuts an array of a shape into equal parts."""
+    try:
+        sharding.shard_shape(shape)
+    except ShapeError:
+        return False
+    return True
+
+
+def take_over(host: np.ndarray, sharding: Any, committed: bool) -> Any:
+    """Return new memory of the host as an array with a sharding."""
+    if committed or sharding != sharding_on(default_device()):
+        return put(host, sharding, committed)
     return array_from_host(host, False)
 
 
