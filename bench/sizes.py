@@ -1,10 +1,13 @@
-"""Six programs at many sizes: `jit(f, sizes=...)` against `jit` and against padding to the largest.
+"""Six programs at many sizes: `jit(f, sizes=...)`, `jit`, and padding by hand; JAX in their place.
 
-    python bench/sizes.py [number of sizes] [largest size]
+    python bench/sizes.py [number of sizes] [largest size] [programs, such as batch,series]
+    python bench/sizes.py --jax ...    # by the Python of an environment that has JAX
 
-Prints a table: programs compiled, and seconds of all calls from a cold start, the disk cache off.
+Prints a table: programs compiled, and CPU seconds of all calls from a cold start, the disk cache
+off. Padding by hand goes to the buckets of `jit(f, sizes=...)`, with masks in the function.
 """
 
+import importlib
 import os
 import sys
 import time
@@ -13,10 +16,11 @@ os.environ["WEFT_ENABLE_COMPILATION_CACHE"] = "0"
 
 import numpy as np
 
-import weft
-import weft.numpy as jnp
-from weft import lax, monitoring, nn
-
+NAME = "jax" if "--jax" in sys.argv else "weft"
+weft = importlib.import_module(NAME)
+jnp, lax, monitoring, nn = [
+    importlib.import_module(f"{NAME}.{part}") for part in ("numpy", "lax", "monitoring", "nn")
+]
 compiled = [0]
 
 
@@ -25,8 +29,10 @@ def count(event, seconds, **more):
 
 
 monitoring.register_event_duration_secs_listener(count)
-monitoring_rng = np.random.default_rng(0)
-W = monitoring_rng.normal(size=(4, 16, 16)).astype(np.float32) / 4
+W = np.random.default_rng(0).normal(size=(4, 16, 16)).astype(np.float32) / 4
+
+
+# --- programs, and the same with masks: these take the true sizes last --------------------------
 
 
 def graphs(x, senders, receivers):
@@ -41,6 +47,20 @@ def graphs(x, senders, receivers):
     return x.mean(0)
 
 
+def masked_graphs(x, senders, receivers, n, e):
+    size, live = x.shape[0], jnp.arange(senders.shape[0]) < e
+    receivers = jnp.where(live, receivers, size)
+    for w in W[:2]:
+        h = x @ w
+        score = jnp.where(live, jnp.tanh(h[senders] * h[receivers]).sum(1), -jnp.inf)
+        best = weft.ops.segment_max(score, receivers, size)[receivers]
+        weight = jnp.where(live, jnp.exp(score - best), 0)
+        total = weft.ops.segment_sum(weight, receivers, size)[receivers]
+        share = jnp.where(live, weight / total, 0)[:, None]
+        x = nn.relu(weft.ops.segment_sum(share * h[senders], receivers, size)) + x
+    return jnp.where(jnp.arange(size)[:, None] < n, x, 0).sum(0) / n
+
+
 def sentence(x):
     """A transformer with a causal mask: the mean loss of the next word's vector."""
     n, y = x.shape[0], x
@@ -52,9 +72,28 @@ def sentence(x):
     return ((y[:-1] - x[1:]) ** 2).mean()
 
 
+def masked_sentence(x, n):
+    size, y = x.shape[0], x
+    mask = jnp.arange(size)[:, None] >= jnp.arange(size)
+    for w in W[:2]:
+        score = jnp.where(mask, (y @ w) @ y.T / 4, -1e9)
+        y = nn.standardize(y + nn.softmax(score) @ y)
+        y = y + nn.gelu(y @ W[2]) @ W[3]
+    live = jnp.arange(size - 1)[:, None] < n - 1
+    return jnp.where(live, (y[:-1] - x[1:]) ** 2, 0).sum() / ((n - 1) * x.shape[1])
+
+
 def batch(x, y):
     """The gradient of a loss of a batch, the last of which is smaller."""
     loss = lambda w: jnp.log1p(jnp.exp(-y * (jnp.tanh(x @ w) @ W[1, 0]))).mean()
+    return weft.grad(loss)(W[0])
+
+
+def masked_batch(x, y, n):
+    def loss(w):
+        each = jnp.log1p(jnp.exp(-y * (jnp.tanh(x @ w) @ W[1, 0])))
+        return jnp.where(jnp.arange(y.shape[0]) < n, each, 0).sum() / n
+
     return weft.grad(loss)(W[0])
 
 
@@ -71,6 +110,20 @@ def gaussian_process(x, y):
     return weft.value_and_grad(loss)(jnp.zeros(2))
 
 
+def masked_gaussian_process(x, y, n):
+    live = jnp.arange(x.shape[0]) < n
+
+    def loss(p):
+        d = ((x[:, None] - x) ** 2).sum(-1)
+        k = jnp.exp(p[0] - d * jnp.exp(p[1])) + 0.1 * jnp.eye(x.shape[0])
+        k = jnp.where(live[:, None] & live, k, jnp.eye(x.shape[0]))
+        low = jnp.linalg.cholesky(k)
+        z = lax.linalg.triangular_solve(low, y[:, None], left_side=True, lower=True)
+        return (z**2).sum() / 2 + jnp.log(jnp.diagonal(low)).sum()
+
+    return weft.value_and_grad(loss)(jnp.zeros(2))
+
+
 def particles(x, u):
     """A step of a particle filter with systematic resampling."""
     weight = nn.softmax(-((x - 0.3) ** 2).sum(1))
@@ -79,11 +132,56 @@ def particles(x, u):
     return x[jnp.minimum(chosen, x.shape[0] - 1)].mean(0)
 
 
+def masked_particles(x, u, n):
+    place = jnp.arange(x.shape[0])
+    weight = nn.softmax(jnp.where(place < n, -((x - 0.3) ** 2).sum(1), -jnp.inf))
+    chosen = jnp.searchsorted(jnp.cumsum(weight), (place + u) / n)
+    moved = x[jnp.minimum(chosen, n - 1)]
+    return jnp.where(place[:, None] < n, moved, 0).sum(0) / n
+
+
 def series(x):
     """A recurrent network over a time series, and the gradient of its loss."""
     step = lambda w: lambda h, r: (jnp.tanh(h @ w + r), (h**2).sum())
     loss = lambda w: lax.scan(step(w), jnp.zeros(16), x)[1].mean()
     return weft.grad(loss)(W[0])
+
+
+def masked_series(x, n):
+    live = jnp.arange(x.shape[0]) < n
+
+    def loss(w):
+        def step(h, row):
+            r, goes_on = row
+            return jnp.where(goes_on, jnp.tanh(h @ w + r), h), jnp.where(goes_on, (h**2).sum(), 0)
+
+        return lax.scan(step, jnp.zeros(16), (x, live))[1].sum() / n
+
+    return weft.grad(loss)(W[0])
+
+
+def round_up(n):
+    """The next of 8, 12, 16, 24, 32, 48, and so on."""
+    power = max(8, 1 << (n - 1).bit_length())
+    return power // 4 * 3 if power // 4 * 3 >= max(n, 8) else power
+
+
+def pad_by_hand(fun):
+    """Return a function of arrays of true sizes that pads them and passes the sizes."""
+    jitted = weft.jit(fun)
+
+    def run(*xs):
+        sizes = list(dict.fromkeys(x.shape[0] for x in xs if x.ndim))
+        padded = []
+        for x in xs:
+            if x.ndim:
+                found = np.zeros((round_up(x.shape[0]), *x.shape[1:]), x.dtype)
+                found[: x.shape[0]] = x
+                x = found
+            padded.append(x)
+        return jitted(*padded, *map(np.int32, sizes))
+
+    return run
 
 
 def arrays(rng, *shapes):
@@ -96,46 +194,66 @@ def make_graph(rng, n):
 
 
 PROGRAMS = {
-    "graphs": (graphs, "(n, _), (e,), (e,)", make_graph),
-    "sentence": (sentence, "(n, _)", lambda rng, n: arrays(rng, (n, 16))),
-    "batch": (batch, "(n, _), (n,)", lambda rng, n: arrays(rng, (n, 16), (n,))),
+    "graphs": (graphs, masked_graphs, "(n, _), (e,), (e,)", make_graph),
+    "sentence": (sentence, masked_sentence, "(n, _)", lambda rng, n: arrays(rng, (n, 16))),
+    "batch": (batch, masked_batch, "(n, _), (n,)", lambda rng, n: arrays(rng, (n, 16), (n,))),
     "Gaussian process": (
-        gaussian_process, "(n, _), (n,)", lambda rng, n: arrays(rng, (n, 2), (n,)),
+        gaussian_process, masked_gaussian_process, "(n, _), (n,)",
+        lambda rng, n: arrays(rng, (n, 2), (n,)),
     ),
     "particles": (
-        particles, "(n, _), ()", lambda rng, n: [*arrays(rng, (n, 4)), np.float32(0.5)],
+        particles, masked_particles, "(n, _), ()",
+        lambda rng, n: [*arrays(rng, (n, 4)), np.float32(0.5)],
     ),
-    "series": (series, "(n, _)", lambda rng, n: arrays(rng, (n, 16))),
+    "series": (series, masked_series, "(n, _)", lambda rng, n: arrays(rng, (n, 16))),
 }  # fmt: skip
 
 
 def measure(fun, inputs):
-    """Seconds of all calls, programs compiled, and the results."""
-    before, start = compiled[0], time.perf_counter()
+    """CPU seconds of all calls, programs compiled, and the results."""
+    before, start = compiled[0], time.process_time()
     outs = [weft.tree.leaves(fun(*xs)) for xs in inputs]
     weft.block_until_ready(outs)
-    return time.perf_counter() - start, compiled[0] - before, outs
+    return time.process_time() - start, compiled[0] - before, outs
+
+
+def make_callable(way, fun, masked, sizes):
+    """Return the function compiled in one of the ways that are compared."""
+    if way == "by hand":
+        return pad_by_hand(masked)
+    return weft.jit(fun, sizes=sizes) if way == "sizes=" else weft.jit(fun)
+
+
+def difference(outs, wants):
+    """The largest difference of results, relative to the largest element."""
+    return max(
+        float(np.abs(np.asarray(g) - np.asarray(w)).max() / (1 + np.abs(np.asarray(w)).max()))
+        for got, want in zip(outs, wants, strict=True)
+        for g, w in zip(got, want, strict=True)
+    )
 
 
 def main():
-    number, largest = (int(a) for a in (*sys.argv[1:], 100, 1000)[:2])
-    print(f"{number} sizes up to {largest}; {os.cpu_count()} cores")
-    print("| program | programs, sizes= | programs, jit | s, sizes= | s, jit | difference |")
-    print("|---|---:|---:|---:|---:|---:|")
-    for name, (fun, sizes, make) in PROGRAMS.items():
+    given = [a for a in sys.argv[1:] if a != "--jax"]
+    number, largest = (int(a) for a in (*given, 100, 1000)[:2])
+    chosen = given[2].split(",") if len(given) > 2 else list(PROGRAMS)
+    ways = ["jit", "by hand"] if NAME == "jax" else ["jit", "by hand", "sizes="]
+    print(f"{NAME}: {number} sizes up to {largest}; {os.cpu_count()} cores")
+    heads = [f"programs, {way} | s, {way}" for way in ways]
+    print(f"| program | {' | '.join(heads)} | difference |")
+    print("|---" + "|---:" * (2 * len(ways) + 1) + "|")
+    for name in chosen:
+        fun, masked, sizes, make = PROGRAMS[name]
         rng = np.random.default_rng(1)
         inputs = [make(rng, int(n)) for n in rng.integers(2, largest + 1, number)]
-        seconds, programs, outs = measure(weft.jit(fun, sizes=sizes), inputs)
-        plain, of_plain, wants = measure(weft.jit(fun), inputs)
-        apart = max(
-            float(np.abs(np.asarray(g) - np.asarray(w)).max() / (1 + np.abs(np.asarray(w)).max()))
-            for got, want in zip(outs, wants, strict=True)
-            for g, w in zip(got, want, strict=True)
-        )
-        print(
-            f"| {name} | {programs} | {of_plain} | {seconds:.1f} | {plain:.1f} | {apart:.0e} |",
-            flush=True,
-        )
+        row, wants, apart = [], None, 0.0
+        for way in ways:
+            jitted = make_callable(way, fun, masked, sizes)
+            seconds, programs, outs = measure(jitted, inputs)
+            wants = wants or outs
+            apart = max(apart, difference(outs, wants))
+            row.append(f"{programs} | {seconds:.1f}")
+        print(f"| {name} | {' | '.join(row)} | {apart:.0e} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.padding.compiles import count_compiles
+from weft import nn
 from weft.errors import InconclusiveDimensionOperation, ShapeError
 from weft.padding.call import round_up, split_shapes
 
@@ -28,6 +30,27 @@ def test_one_trace_and_one_program_for_each_bucket():
     assert len([s for s in traced if not isinstance(s[0], int)]) == 1
     jaxprs = {id(jitted.padded_jaxpr(jnp.ones((n, 2)), jnp.ones(n))) for n in (3, 8, 11, 5, 12)}
     assert len(jaxprs) == 2
+
+
+def test_a_bucket_compiles_one_program():
+    """Broadcasting, which asks if sizes are 1, needs no program for 1; nor does padding itself."""
+
+    def f(x):
+        mask = jnp.arange(x.shape[0])[:, None] >= jnp.arange(x.shape[0])
+        y = x[:-1].sum(0) + nn.softmax(jnp.where(mask, x @ x.T, -1e9)) @ x
+        return (y / x.max(0) - x.prod(0)).mean(), y.reshape(-1), jnp.asarray(x).at[0].add(1.0)
+
+    jitted, rng = weft.jit(f, sizes="n, _"), np.random.default_rng(0)
+    with count_compiles() as count:
+        for n in (5, 1, 2, 8, 7):
+            x = rng.normal(size=(n, 3)).astype(np.float32)
+            got = jitted(x)
+            assert count == [1]
+            if n < 3:
+                count_before = count[0]
+                for g, w in zip(got, f(x), strict=True):
+                    np.testing.assert_allclose(g, w, 1e-4, 1e-5)
+                count[0] = count_before
 
 
 def test_empty_arrays_are_not_padded():
@@ -70,12 +93,18 @@ def test_programs_ahead_of_time():
     assert mean == 2 and jitted.eval_shape(x).shape == ()
     jitted(x)
     jitted.clear_cache()
-    assert not jitted._compiled and jitted(x) == 2
+    assert not jitted._programs and jitted(x) == 2
 
 
 def test_results_are_checked_without_padding():
+    jitted = weft.jit(lambda x: (1 / x).sum(), sizes="n")
+    assert jitted(jnp.ones(3)) == 3
     with weft.debug_nans(True):
-        assert weft.jit(lambda x: (1 / x).sum(), sizes="n")(jnp.ones(3)) == 3
+        assert jitted(jnp.ones(3)) == 3
+        with pytest.raises(FloatingPointError):
+            jitted(jnp.array([jnp.inf, -jnp.inf]) * 0)
+    with weft.disable_jit():
+        assert jitted(jnp.ones(3)) == 3
 
 
 def test_round_up():
@@ -131,14 +160,23 @@ def test_static_keyword_and_donated_arguments():
     assert x.is_deleted()
 
 
-def test_transformations():
+def test_calls_in_other_programs_are_plain():
     f = lambda x: jnp.log(x).mean()
     jitted, x = weft.jit(f, sizes="n"), jnp.arange(1.0, 6.0)
-    np.testing.assert_allclose(weft.grad(jitted)(x), weft.grad(f)(x), 1e-6)
-    np.testing.assert_allclose(weft.vmap(jitted)(x[:, None]), np.log(x), 1e-6)
     inner = weft.jit(weft.grad(jitted), sizes="n")
     np.testing.assert_allclose(inner(x), weft.grad(f)(x), 1e-6)
     np.testing.assert_allclose(weft.jit(jitted)(x), f(x), 1e-6)
+
+
+def test_calls_with_other_arguments_after_calls_with_arrays():
+    jitted = weft.jit(lambda x, k=1.0: {"y": x * k}, sizes="n")
+    x = jnp.arange(5.0)
+    for k in (1.0, jnp.float32(2)):
+        for _ in range(2):
+            np.testing.assert_array_equal(jitted(x, k=k)["y"], np.arange(5) * k)
+            np.testing.assert_array_equal(jitted(x)["y"], np.arange(5))
+    assert jitted(np.arange(5.0, dtype=np.float32))["y"].shape == (5,)
+    assert jitted(2 * jnp.ones(3)).keys() == {"y"} and jitted(jnp.ones(8))["y"].shape == (8,)
 
 
 @weft.jit

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -177,7 +178,7 @@ class Dim(SymbolicSize):
             if same and self.scope is other.scope:
                 return True
         if self.scope.compared is not None and isinstance(other, Dim | int | float | np.number):
-            self.scope.compared.append((self, other))
+            self.scope.compared.append((self, other, sys._getframe(1).f_code))
         return False
 
     def __hash__(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Iterator, Sequence
+from types import CodeType
 from typing import Any
 
 from weft.api.functions import struct_like
@@ -44,7 +45,7 @@ class SymbolicScope:
         self.equal: dict[Factor, list[tuple[int, Size]]] = {}
         self.bounds: dict = {}  # what find_bounds has found
         # Pairs of sizes that were taken to differ, if somebody wants to know.
-        self.compared: list[tuple[Dim, Any]] | None = None
+        self.compared: list[tuple[Dim, Any, CodeType]] | None = None
         for text in constraints_str:
             self._add(str(text))
 

@@ -1,46 +1,71 @@
-"""`jit(f, sizes=...)`: a function that pads its arguments, runs one program, and cuts results.
+"""`jit(f, sizes=...)`: a function that is staged with symbolic sizes, and runs at true sizes.
 
-Arrays are padded and cut in the memory of the host, by NumPy, so that no size is compiled for.
+How a program with symbolic sizes runs, and its derivatives, are run.py's.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from weft.api.arguments import Marked, find_donated, fix_static
 from weft.api.functions import avals_of
 from weft.api.jit import JitFunction
-from weft.api.programs import StagedProgram, stage_program
+from weft.api.programs import StagedProgram, is_live, stage_program
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.stages import Lowered, Traced
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Jaxpr, eval_jaxpr
+from weft.core.jaxpr import Jaxpr
 from weft.core.ref import is_ref
-from weft.core.source import boundary
-from weft.core.trace import current
+from weft.core.source import boundary, trim_traceback
+from weft.core.trace import Trace, current
 from weft.dtypes import is_extended
 from weft.errors import InconclusiveDimensionOperation, ShapeError
-from weft.export.dims import Dim, evaluate_size
+from weft.export.dims import evaluate_size
 from weft.export.solving import Step, plan_sizes
 from weft.export.specs import SymbolicScope, symbolic_shape
-from weft.mesh.client import default_device
-from weft.mesh.sharding import sharding_on
+from weft.numpy import index_plans, promotion, updates
 from weft.options import config, trace_context
-from weft.padding.interpret import pad_jaxpr
-from weft.padding.sizes import FAR, Sizes, is_symbolic
+from weft.padding.run import PaddedRun, Variable, find_run, jit_padded, padded_call_p
+from weft.padding.sizes import FAR
+from weft.primitives import families, layout
 from weft.pytrees import broadcast_prefix, flatten, is_none
+from weft.transforms.batch import BatchTrace, named_axes
+from weft.transforms.jvp import JVPTrace
+from weft.transforms.linearize import PartialTrace
 from weft.util import copy_names, fun_name
-from weft.xla.array import ArrayImpl, array_from_host, host_view, put
+from weft.xla.array import ArrayImpl
 
 MIN_BUCKET = 8
 # If the program of a function depends on how small a size is, smaller sizes have their own.
 SMALL = MIN_BUCKET
 _ARRAY = frozenset((ArrayImpl,))
+_LEAF = flatten(0)[1]
+_get_aval = operator.attrgetter("aval")
 MAX_PLANS = 4096  # kinds of calls that are remembered, about 2 KB each
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object and those that it holds, such as of generators."""
+    yield code
+    for x in code.co_consts:
+        if isinstance(x, CodeType):
+            yield from codes_in(x)
+
+
+# Functions that compare sizes to check them, or to choose between ways that give the same result
+# where the sizes are equal: an axis of size 1 that is broadcast to size n is right for n = 1 too.
+_AGREEING = (
+    families.broadcast_shapes, layout.BroadcastInDim.abstract_eval, layout.broadcast_in_dim,
+    layout.reshape, promotion.choose_array_action, promotion.broadcast_avals,
+    updates.broadcast_values, index_plans.make_slices, index_plans.find_limit,
+)  # fmt: skip
+AGREEING = frozenset(code for f in _AGREEING for code in codes_in(f.__code__))
+# Transformations that a program with symbolic sizes goes through as it is.
+_TRANSFORMS = (JVPTrace, BatchTrace, PartialTrace)
 
 
 def round_up(n: int) -> int:
@@ -84,21 +109,17 @@ class Plan(NamedTuple):
     """How a call with arguments of some types runs."""
 
     program: StagedProgram
-    jaxpr: Jaxpr  # the padded program: it takes the sizes, then what the program takes
-    run: Any  # that program, jitted
-    sizes: tuple[Any, ...]
-    pads: Sequence[tuple[int, ...] | None]  # the padded shape of each argument that is padded
-    cuts: Sequence[tuple[slice, ...] | None]  # what is a result, of each that is cut
-    pads_any: bool
-    cuts_any: bool
-    buckets: tuple[tuple[str, int], ...]
+    variables: tuple[Variable, ...]
+    run: PaddedRun
+    call: Callable[..., list]  # from the leaves of the arguments to those of the result
+    result: Callable[[list], Any] | None  # from these to the result; None if it is one array
 
 
 class PaddedFunction:
     """A jitted function whose sizes vary: see `jit`.
 
-    Under another transformation it is a plain jitted function, which compiles for each size. To
-    differentiate or map with sizes that vary, jit outermost: `jit(grad(f), sizes=...)`.
+    Its derivatives and maps are padded as well. Within a program that is staged, and under other
+    transformations, it is a plain jitted function, which compiles for each size.
     """
 
     def __init__(
@@ -111,39 +132,79 @@ class PaddedFunction:
         self._static = static
         self._donate = donate
         self._programs: dict[Any, SymbolicProgram] = {}
-        self._plans: dict[Any, Plan | None] = {}
-        self._compiled: dict[Jaxpr, Callable] = {}
-        # Plans of calls with positional arrays only, by types and settings: the fast path.
-        self._arrays: dict[tuple, Plan] = {}
+        self._plans: dict[Any, Any] = {}
+        # Plans of calls with arrays only, by types and settings: the fast path. As long as all
+        # calls have been with arrays as positional arguments, keys have no pytree.
+        self._fast: dict[tuple, tuple[Callable, Callable | None]] = {}
+        self._flat = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if current.trace.parent is None:
+            try:  # values without an attribute `aval`, such as NumPy's, go the long way
+                if kwargs or not self._flat:
+                    leaves, tree = flatten((args, kwargs))
+                    plan = self._fast.get((trace_context(), tree, *map(_get_aval, leaves)))
+                else:
+                    leaves = args
+                    plan = self._fast.get((trace_context(), *map(_get_aval, args)))
+            except AttributeError:
+                plan = None
+            if plan is not None:
+                call, result = plan
+                try:
+                    outs = call(*leaves)
+                    return outs[0] if result is None else result(outs)
+                except Exception as error:
+                    trim_traceback(error)
+                    raise
+        return self._call(args, kwargs)
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, args: tuple, kwargs: dict) -> Any:
         if config.disable_jit:
             return self._plain.fun(*args, **kwargs)
         return current.trace.call_jitted(self, args, kwargs)[0]
 
     def bind_call(self, args: tuple, kwargs: dict) -> Any:
-        """The result under a transformation: that of the plain jitted function."""
+        """The result under a transformation."""
+        eager: Trace = current.trace
+        while isinstance(eager, _TRANSFORMS):
+            eager = eager.parent  # type: ignore[assignment]
+        if eager.parent is None and not named_axes.value and config.debug == "off":
+            plan, leaves = self._find_plan(args, kwargs)
+            if plan is not None and not plan.program.stateful:
+                program = plan.program
+                given = (*program.consts, *program.select_visible(leaves))
+                how = {"variables": plan.variables, "spec": program.spec}
+                return program.result(padded_call_p.apply(*given, jaxpr=program.jaxpr, **how))
         return self._plain.bind_call(args, kwargs)
 
     def run_call(self, args: tuple, kwargs: dict) -> tuple:
         """The result of a call where operations compute, and nothing for C++ to run."""
         if config.debug != "off":  # NaN in the padding is no error
             return self._plain.run_call(args, kwargs)[0], None
-        only_arrays = not kwargs and _ARRAY.issuperset(map(type, args))
-        if only_arrays:
-            plan = self._arrays.get((trace_context(), *[x.aval for x in args]))
-            if plan is not None:
-                return run_plan(plan, args), None
         plan, leaves = self._find_plan(args, kwargs)
         if plan is None:
             return self._plain.run_call(args, kwargs)[0], None
-        found = run_plan(plan, leaves)
+        program = plan.program
+        outs = plan.call(*(program.select_visible(leaves) if program.hidden else leaves))
         if any(self._donate):
             self._delete_donated(args, kwargs)
-        elif only_arrays:
-            self._arrays[trace_context(), *[x.aval for x in args]] = plan
-        return found, None
+        elif _ARRAY.issuperset(map(type, leaves)):
+            self._remember(plan, args, kwargs, leaves)
+        return program.result(outs), None
+
+    def _remember(self, plan: Plan, args: tuple, kwargs: dict, leaves: Sequence[Any]) -> None:
+        """Keep the plan of a call with arrays where the next one finds it at once."""
+        key: tuple = ()
+        if kwargs or not _ARRAY.issuperset(map(type, args)):
+            self._flat = False
+        if not self._flat:
+            every, tree = flatten((args, kwargs))
+            if len(every) != len(leaves):  # some are static
+                return
+            key = (tree,)
+        self._fast[trace_context(), *key, *map(_get_aval, leaves)] = plan.call, plan.result
 
     def padded_jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
         """Return the padded program for arguments of these types.
@@ -164,12 +225,14 @@ class PaddedFunction:
                 f"padded_jaxpr: sizes must be at least 1, and those that share programs; got "
                 f"{', '.join(str(a) for a in self._types(args, kwargs))}."
             )
-        return plan.jaxpr
+        return plan.run.jaxpr
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace the padded program for arguments of these types: see `padded_jaxpr`."""
         jaxpr = self.padded_jaxpr(*args, **kwargs)
-        return self._compile(jaxpr).trace(*[ShapeDtypeStruct.of(a) for a in jaxpr.in_avals])
+        return jit_padded(jaxpr, self._plain.spec).trace(
+            *[ShapeDtypeStruct.of(a) for a in jaxpr.in_avals]
+        )
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lower the padded program for arguments of these types to StableHLO."""
@@ -183,8 +246,7 @@ class PaddedFunction:
         """Forget all programs of the function."""
         self._programs.clear()
         self._plans.clear()
-        self._compiled.clear()
-        self._arrays.clear()
+        self._fast.clear()
         self._plain.clear_cache()
 
     def __repr__(self) -> str:
@@ -204,11 +266,12 @@ class PaddedFunction:
         leaves, tree = flatten((dynamic, named))
         avals = avals_of("jit", leaves, tree, fun)
         key = tree, tuple(avals), static, trace_context()
-        if key in self._plans:
-            return self._plans[key], leaves
+        plan = self._plans.get(key, self)
+        if plan is not self and (plan is None or all(map(is_live, plan.program.consts))):
+            return plan, leaves
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
-            self._arrays.clear()
+            self._fast.clear()
         for x in leaves:
             if is_ref(x):
                 raise ShapeError(f"jit: with sizes, arguments must be no references; got {x}.")
@@ -234,7 +297,7 @@ class PaddedFunction:
         equal: tuple[str, ...] = ()  # pairs of variables that are equal in this call, if it matters
         while True:
             symbolic = self._programs.get((key, equal))
-            if symbolic is None:
+            if symbolic is None or not all(map(is_live, symbolic.staged.consts)):
                 wanted = type_symbols(specs, avals, SymbolicScope(equal))
                 values = solve(wanted, avals, plan_sizes("jit", wanted), self._sizes)
                 if 0 in values.values():
@@ -251,22 +314,14 @@ class PaddedFunction:
             if any(str(x) not in values for x in same[0]):
                 return None
             equal = (*equal, f"{same[0][0]} == {same[0][1]}")
-        buckets = tuple([(k, choose_bucket(self._buckets, k, n)) for k, n in values.items()])
-        program, shapes = symbolic.staged, Sizes(dict(buckets), {})
-        jaxpr = pad_jaxpr(program.jaxpr, buckets)
-        pads = [find_pad(a, b, shapes) for a, b in zip(wanted, avals, strict=True)]
-        cuts = [find_cut(a, values, shapes) for a in program.jaxpr.out_avals]
-        sizes = tuple([put(np.int32(n)) for n in values.values()])
-        some = [any(x is not None for x in xs) for xs in (pads, cuts)]
-        return Plan(program, jaxpr, self._compile(jaxpr), sizes, pads, cuts, *some, buckets)
-
-    def _compile(self, jaxpr: Jaxpr) -> Any:
-        """Return the jitted function of a padded program; sizes of a bucket share it."""
-        found = self._compiled.get(jaxpr)
-        if found is None:
-            run = functools.partial(eval_jaxpr, jaxpr, ())
-            found = self._compiled[jaxpr] = JitFunction(run, self._plain.spec).make_callable()
-        return found
+        variables = tuple(
+            [Variable(k, n, choose_bucket(self._buckets, k, n)) for k, n in values.items()]
+        )
+        program = symbolic.staged
+        run = find_run(program.jaxpr, variables, self._plain.spec)
+        call = functools.partial(run.call, *program.consts) if program.consts else run.call
+        is_leaf = program.out_tree == _LEAF and not program.hidden_results
+        return Plan(program, variables, run, call, None if is_leaf else program.result)
 
     def _stage(
         self, fun: Callable, tree: Any, avals: list, specs: Sequence[Any], equal: Sequence[str]
@@ -286,7 +341,8 @@ class PaddedFunction:
                 if smallest == SMALL:
                     raise
                 continue
-            differ, scope.compared = list(dict.fromkeys(scope.compared)), None
+            asked = [(a, b) for a, b, code in scope.compared if code not in AGREEING]
+            differ, scope.compared = list(dict.fromkeys(asked)), None
             return SymbolicProgram(staged, plan_sizes("jit", wanted), smallest, differ)
         raise AssertionError
 
@@ -376,70 +432,3 @@ def solve(
                     f"{', '.join(map(str, given))}, where {known}, and {n} is not {size}."
                 )
     return values
-
-
-# --- padding and cutting ----------------------------------------------------------------------
-
-
-def find_pad(wanted: ShapedArray, given: ShapedArray, sizes: Sizes) -> tuple[int, ...] | None:
-    """Return the padded shape of an argument, None if it is passed as it is."""
-    shape = sizes.pad_type(wanted).shape
-    return None if shape == given.shape else shape
-
-
-def find_cut(
-    aval: ShapedArray, values: Mapping[str, int], sizes: Sizes
-) -> tuple[slice, ...] | None:
-    """Return the part of a padded result that is the result, None if it is all of it."""
-    if not is_symbolic(aval):
-        return None
-    shape = tuple(
-        [max(0, evaluate_size(n, values)) if isinstance(n, Dim) else n for n in aval.shape]
-    )
-    if is_extended(aval.dtype):
-        raise ShapeError(f"jit: random keys among results must have known sizes; got {aval}.")
-    return None if shape == sizes.pad_type(aval).shape else tuple(map(slice, shape))
-
-
-def run_plan(plan: Plan, leaves: Sequence[Any]) -> Any:
-    """Return the result of a call: pad the arguments, run the program, cut the results."""
-    program = plan.program
-    if plan.pads_any:
-        leaves = [pad_array(x, n) for x, n in zip(leaves, plan.pads, strict=True)]
-    if program.hidden:
-        leaves = program.select_visible(list(leaves))
-    outs = plan.run(*plan.sizes, *program.consts, *leaves)
-    if plan.cuts_any:
-        outs = [cut_array(y, part) for y, part in zip(outs, plan.cuts, strict=True)]
-    return program.result(outs)
-
-
-def pad_array(x: Any, shape: tuple[int, ...] | None) -> Any:
-    """Return an array with zeros up to a shape."""
-    if shape is None:
-        return x
-    held = type(x) is ArrayImpl
-    if held and x._sharding.num_devices > 1:
-        raise ShapeError(
-            f"jit: an array whose sizes vary must be on one device; got {x.aval} on "
-            f"{x._sharding.num_devices}. Hint: jit without sizes, or weft.device_put(x, device)."
-        )
-    found = np.zeros(shape, x.dtype)
-    found[tuple(map(slice, x.shape))] = host_view(x) if held else x
-    return take_over(found, x if held else None)
-
-
-def cut_array(y: Any, part: tuple[slice, ...] | None) -> Any:
-    """Return a part of an array."""
-    if part is None:
-        return y
-    return take_over(np.ascontiguousarray(host_view(y)[part]), y)
-
-
-def take_over(host: np.ndarray, like: Any) -> Any:
-    """Return new memory of the host as an array, where `like` is."""
-    if like is None:
-        return put(host)
-    if like._committed or like._sharding != sharding_on(default_device()):
-        return put(host, like._sharding, like._committed)
-    return array_from_host(host, False)

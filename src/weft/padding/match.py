@@ -16,8 +16,11 @@ import numpy as np
 
 from weft.core.aval import ShapedArray
 from weft.core.element import Apply, Expression, Integer, Number, Place, Read, Reduce, Select, walk
+from weft.core.primitive import Primitive
 from weft.core.trace import ensure_compile_time_eval
 from weft.export.dims import Dim
+from weft.optimize.fold import EXACT, ignore_dtype, is_plain
+from weft.primitives.elementwise import max_p, min_p
 
 
 class Mismatch(Exception):
@@ -169,11 +172,27 @@ def find_neutral(reduction: Reduce) -> Any:
         if neutral != 0:
             raise Mismatch
         return neutral
-    with ensure_compile_time_eval():
-        twice = np.asarray(reduction.combine.apply(neutral, neutral)[0])
+    twice = compute_number(reduction.combine, {}, neutral, neutral)
     if not np.array_equal(twice, neutral, equal_nan=neutral.dtype.kind in "fc"):
         raise Mismatch
     return neutral
+
+
+# Operations that NumPy computes as XLA does, up to the sign of 0.
+ON_HOST = {**EXACT, max_p: ignore_dtype(np.maximum), min_p: ignore_dtype(np.minimum)}
+
+
+def compute_number(prim: Primitive, params: Mapping, *args: np.ndarray) -> np.ndarray:
+    """Return the result of an operation on numbers: by NumPy if it can, so nothing is compiled."""
+    if prim in ON_HOST and all(is_plain(x) for x in args):
+        avals = tuple([ShapedArray((), x.dtype) for x in args])
+        dtype = prim.type_of(avals, dict(params))[0].dtype
+        with np.errstate(all="ignore"):
+            found = ON_HOST[prim](dtype, *[x[()] for x in args])
+        if found is not None:
+            return np.asarray(found, dtype)
+    with ensure_compile_time_eval():
+        return np.asarray(prim.apply(*args, **params)[0])
 
 
 def evaluate_at(expression: Any, values: Mapping[int, Any]) -> Any:
@@ -189,8 +208,7 @@ def evaluate_at(expression: Any, values: Mapping[int, Any]) -> Any:
             args = [evaluate_at(x, values) for x in expression.args]
             if any(x is None for x in args):
                 return None
-            with ensure_compile_time_eval():
-                return np.asarray(expression.primitive.apply(*args, **expression.params)[0])
+            return compute_number(expression.primitive, expression.params, *args)
         case Select():
             condition = evaluate_at(expression.condition, values)
             if condition is None or condition.dtype != bool:

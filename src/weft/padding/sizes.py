@@ -20,7 +20,7 @@ from weft.core.element import Expression, Integer, Number, Operator, Place
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, memo_jaxpr
 from weft.core.source import describe_maker
 from weft.errors import ShapeError
-from weft.export.dims import OPERATIONS, Dim, Size, list_products
+from weft.export.dims import OPERATIONS, Dim, Size, evaluate_size, list_products
 from weft.primitives.elementwise import add, div, mul, select
 from weft.primitives.layout import broadcast_in_dim, convert, fill, iota_p
 
@@ -121,6 +121,22 @@ class Sizes:
         """Return a padded array with `value` in the padding of some axes."""
         inside = self.is_inside(aval, axes)
         return x if inside is None else choose_elements(inside, x, fill_like(x, value))
+
+
+class TrueSizes(Sizes):
+    """Sizes that are known: nothing is padded, so the size in memory is the true one."""
+
+    def __init__(self, sizes: Mapping[str, int]):
+        super().__init__(sizes, {name: np.int32(n) for name, n in sizes.items()})
+
+    def bound(self, size: Size) -> int:
+        return max(0, evaluate_size(size, self.buckets))
+
+    def value(self, size: Any) -> Any:
+        return np.int32(evaluate_size(size, self.buckets))
+
+    def is_inside(self, aval: ShapedArray, axes: Sequence[int]) -> Any:
+        return None
 
 
 def count_places(shape: Sequence[int], axis: int) -> Any:
