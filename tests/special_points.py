@@ -55,12 +55,12 @@ def vector(fun: Callable) -> Callable:
 
 
 def matrix(fun: Callable) -> Callable:
-    """As `vector`, of a matrix of 2 rows and 2 columns."""
+    """Like `vector`, for a matrix of 2 rows and 2 columns."""
     return vector(lambda x: fun(x.reshape(2, 2)))
 
 
 def weigh(ys: Any) -> Any:
-    """What `vector` makes of several results, in mpmath."""
+    """Combine several results in mpmath as `vector` does."""
     return sum(2**i * y for i, y in enumerate(ys))
 
 

@@ -182,7 +182,7 @@ def count_words(words: Iterable[str]) -> str:
 
 
 def change_options(fun: Callable) -> Iterator[dict]:
-    """Each option alone with another value than its default."""
+    """Yield each option on its own, with another value than its default."""
     others = {None: [1, 0, (0,)], 0: [1], 1: [2, 0], -1: [0], (): [1]}
     for name, p in inspect.signature(fun).parameters.items():
         if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY and name not in GIVEN:
@@ -268,7 +268,7 @@ def functions() -> Iterator[tuple[str, Callable]]:
 
 
 def expressions() -> Iterator[tuple[str, Callable]]:
-    """Those of tests/golden/expressions.txt, each in the place of a function."""
+    """Yield the lines of tests/golden/expressions.txt as functions."""
     for line in FILE.with_name("expressions.txt").read_text().splitlines():
         code = compile(line, "expression", "eval")
         used = [n for n in OPERANDS if n in code.co_names]

@@ -55,7 +55,7 @@ def resolve(name):
 
 
 def compare(text, mine):
-    """Say what of JAX's parameters are not among those of weft; "" if all are."""
+    """Return the parameters of JAX that weft lacks; "" if there are none."""
     kinds = {p.kind.name for p in mine.values()}
     named = {k: p for k, p in mine.items() if p.kind.name not in ("POSITIONAL_ONLY",)}
     places = [k for k, p in mine.items() if p.kind.name.startswith("POSITIONAL")]

@@ -273,7 +273,7 @@ def outcome(call, **given) -> str:
 
 
 def outcomes_of(name: str) -> Iterator[tuple[str, str, str]]:
-    """The parameter, what is given for it, what is said."""
+    """Yield the parameter, its value, and the error message or program."""
     call = CALLS[name]
     parameters = inspect.signature(call).parameters
     yield "", "", outcome(call)

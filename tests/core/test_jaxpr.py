@@ -1,4 +1,4 @@
-"""The IR itself: fields, replacement, evaluation, the order in which values are let go."""
+"""The IR itself: fields, replacement, evaluation, the order in which values are freed."""
 
 import gc
 import weakref
@@ -122,7 +122,7 @@ def test_memo_jaxpr_remembers_on_the_jaxpr():
 
     @ir.memo_jaxpr
     def verb_jaxpr(jaxpr, n):
-        """What it does."""
+        """Transform a jaxpr."""
         calls.append(n)
         return n
 

@@ -11,7 +11,7 @@ from tests.parallel.devices import run_with_devices
 
 FILES = sorted((Path(__file__).parent / "on8").glob("test_*.py"))
 
-# What a process costs to start is a file's worth of tests; each is given as many lines of them.
+# Starting a process costs as much as a file of tests; each gets an equal number of lines of them.
 GROUPS: list[list[Path]] = [[] for _ in range(4)]
 for file in sorted(FILES, key=lambda file: -len(file.read_text())):
     min(GROUPS, key=lambda group: sum(len(f.read_text()) for f in group)).append(file)

@@ -35,7 +35,7 @@ IMG, KER = jnp.ones((1, 2, 8, 8)), jnp.ones((4, 3, 3, 3))
 gd = lax.GatherDimensionNumbers((0,), (), (0,))
 sd = lax.ScatterDimensionNumbers((), (0,), (0,))
 
-# Calls that must fail, by function; those of one operand, or of two alike, are below.
+# Calls that must fail, by function; calls of one operand, or of two alike, are below.
 WRONG = {
     "after_all": [lambda: lax.after_all(A)],
     "approx_max_k": [lambda: lax.approx_max_k(A, 7)],
@@ -350,7 +350,7 @@ UNFIT_COPIES = [
     lambda x: lax.pvary(x, "k"),
 ]
 
-# Functions of sizes alone, or that take whatever there is.
+# Functions of sizes only, or of any operands.
 TAKE_ANYTHING = {
     "create_token",
     "broadcast_like",
@@ -370,7 +370,7 @@ TAKE_ANYTHING = {
 
 
 def parameters(name):
-    """The parameter names of an operation of primitives/; none for what is no such operation."""
+    """Return the parameter names of an operation of primitives/; none for other functions."""
     fun = getattr(lax, name)
     if not inspect.isfunction(fun) or not fun.__module__.startswith("weft.primitives."):
         return []
@@ -432,7 +432,7 @@ def test_an_operand_that_is_no_array(name):
     assert "got a str" in refused(lambda: jit(lambda x: fun("x"))(1.0), DtypeError)
 
 
-# --- types and parameters a little different from those of a row ----------------------------------
+# --- variants of the types and parameters of a row -----------------------------------------------
 
 GOLDEN = Path(__file__).parents[1] / "golden/refusals.txt"
 
@@ -474,7 +474,7 @@ def find_equation(jaxpr, prim):
 
 
 def outcome(prim, avals, params):
-    """The types of the results, or the error; for one that is not ours, only that there is one."""
+    """Return the types of the results, or the error; only "raised" for errors of others."""
     try:
         return ", ".join(map(str, prim.abstract_eval(*avals, **params)))
     except Exception as error:
@@ -482,7 +482,7 @@ def outcome(prim, avals, params):
 
 
 def outcomes_of(prim, avals, params):
-    """What a type rule says of these, and of the same with one thing changed."""
+    """Yield the answers of a type rule to a call, and to calls with one change."""
     calls = [(avals, params)]
     if len(avals) > 1:
         calls += [([a.update(dtype=d) for a in avals], params) for d in KINDS]
@@ -562,7 +562,7 @@ def read_refusals():
 
 @pytest.mark.parametrize("asked", read_refusals())
 def test_what_is_said_of_types_that_do_not_fit(asked):
-    """Where a digest alone differs: `git stash` tells what was said before, see above."""
+    """If only a digest differs, compare with the texts before (`git stash`), see above."""
     assert describe_refusals(asked) == read_refusals()[asked]
 
 

@@ -32,7 +32,7 @@ def test_qdwh(dtype, shape):
 def test_weights_are_the_best(low):
     """Of the maps x (a + b x^2) / (1 + c x^2) of [low, 1] into itself: the highest minimum.
 
-    It is taken at `low` and once more inside; 1 stays 1. So few steps are enough.
+    The minimum is at `low` and once more inside; 1 stays 1. So few steps are enough.
     """
     bound, x, steps = low, np.linspace(0, 1, 20001)[1:], 0
     for a, b, c in polar.weights(low):

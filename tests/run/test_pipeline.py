@@ -1,4 +1,4 @@
-"""From a closed jaxpr to an executable: which parameters a text has, and what consts become."""
+"""From a closed jaxpr to an executable: the parameters of a text, and the fate of consts."""
 
 import re
 

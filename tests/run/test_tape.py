@@ -126,7 +126,7 @@ NESTED = {
 
 @pytest.fixture
 def by_the_second_use(monkeypatch):
-    """Rules, and all operations on a tape, are programs from their second use on."""
+    """Compile rules, and all operations on a tape, at their second use."""
     weft.clear_caches()
     monkeypatch.setattr(hot, "HOT", 2)
 

@@ -59,7 +59,7 @@ FEW = ["J", "G", "VG", "JG", "K"]
 
 
 def write(make: Callable, *args: Any) -> str:
-    """A text or that of an error, without addresses and lines."""
+    """Return a text or the text of an error, without addresses and lines."""
     try:
         text = str(make(*args))
     except Exception as error:
