@@ -122,7 +122,7 @@ def test_memo_jaxpr_remembers_on_the_jaxpr():
 
     @ir.memo_jaxpr
     def verb_jaxpr(jaxpr, n):
-        """Transform a jaxpr."""
+        """What it does."""
         calls.append(n)
         return n
 
