@@ -11,7 +11,7 @@ namespace ffi = xla::ffi;
 using Floats = ffi::Buffer<ffi::F32>;
 using FloatResult = ffi::ResultBuffer<ffi::F32>;
 
-// The sum of each row; the number of rows is that of the results.
+// The sum of each row; `sums` has one element for each row.
 static ffi::Error RowSums(float scale, Floats x, FloatResult sums) {
   const size_t rows = sums->element_count();
   const size_t width = rows ? x.element_count() / rows : 0;

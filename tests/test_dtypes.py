@@ -360,7 +360,7 @@ WEAK = [(np.dtype(t), True) for t in (int, float, complex)]
 
 @pytest.mark.parametrize("mode", ["standard", "strict"])
 def test_promotion_is_a_join(mode):
-    """Promotion of many operands depends neither on their order nor on repetition."""
+    """The order of the operands and repetition do not affect the promotion of many operands."""
     strong = "bool int8 uint8 int32 uint32 float16 bfloat16 float32 complex64 float8_e5m2 int4"
     operands = [(dtype(n), False) for n in strong.split()] + WEAK
     with config.scope(enable_x64=True, numpy_dtype_promotion=mode):

@@ -1,5 +1,7 @@
-"""Calls of foreign functions: handlers compiled here, under each transformation, and what is said
-of those that do not fit. The arithmetic of the handlers is checked against NumPy."""
+"""Calls of foreign functions: compiled handlers, under each transformation, and errors.
+
+The arithmetic of the handlers is checked against NumPy.
+"""
 
 import ctypes
 import fcntl

@@ -37,8 +37,10 @@ DIFFERENT = {
 
 
 def resolve(name):
-    """The parameters of what weft has under a name of JAX; None where there is none, or Python does
-    not know them (test_coverage.py). The object itself is no parameter of a method."""
+    """Return the parameters of weft's object with a JAX name; None if weft or Python lacks them.
+
+    test_coverage.py tests missing names. The object itself is not a parameter of a method.
+    """
     owner, _, key = name.replace("jax", "weft", 1).rpartition(".")
     module, _, cls = owner.rpartition(".")
     try:

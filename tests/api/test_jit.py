@@ -474,7 +474,7 @@ def test_a_leaked_tracer_is_named(transform):
 
 
 def test_inline_takes_arrays():
-    """Within a traced function, an inlined function gets arrays for numbers, as others do."""
+    """An inlined function in a traced one gets arrays for numbers, as other functions do."""
     f = jit(lambda x, y: x.astype(y.dtype) * y, inline=True)
     double = lambda y: f(2, y)
     y = jnp.float32(3)
@@ -573,7 +573,7 @@ def test_what_is_refused_word_by_word(code, said):
 
 
 def test_a_transformed_jitted_function_is_not_jitted():
-    """The attributes of a jitted function belong to it: its program is not that of the wrapper."""
+    """The attributes of a jitted function belong to it; its program is not the wrapper's."""
     f = jit(lambda x: jnp.sum(x))
     f.note = "kept"
     transformed = [

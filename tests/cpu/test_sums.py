@@ -293,7 +293,7 @@ def answers(m, x, y, number, axes):
 
 @pytest.mark.parametrize("dtype", COMPARED.split())
 def test_answers_to_comparisons(dtype, rng):
-    """Answers for one long row, rows, and lanes, most of which have a single value."""
+    """Answers for one long row, for rows, and for lanes, mostly with a single value."""
     shapes = {(70_001,): (0,), (8, 1100): (1, 0), (3, 260, 70): (1, (0, 1)), (2, 600): (0, None)}
     with weft.enable_x64(dtype.endswith("64")):
         for shape, axes in shapes.items():

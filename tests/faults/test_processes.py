@@ -102,7 +102,7 @@ def test_without_file_descriptors(tmp_path):
 @pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("how", ["repr", "asarray", "device_get"])
 def test_a_result_without_memory_is_an_error(how):
-    """With XLA alone, NumPy ends the process when it reads such a result."""
+    """XLA's own error comes too late: NumPy ends the process when it reads such a result."""
     assert run("off", "too_large", how)[:2] == (0, "RESOURCE_EXHAUSTED 0.0\n")
 
 

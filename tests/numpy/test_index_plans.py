@@ -164,7 +164,7 @@ def test_tracers_as_bounds_and_masks():
 
 
 def test_slices_of_symbolic_axes_are_pythons():
-    """Sizes of slices are formulas; they equal those of a range at several sizes of the axis."""
+    """Sizes of slices are formulas; they equal a range's at several sizes of the axis."""
     (n,) = weft.export.symbolic_shape("n")
     aval = weft.ShapeDtypeStruct((n,), np.float32)
     ends = (None, -9, -2, 0, 1, 3, 9)

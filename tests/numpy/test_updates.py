@@ -356,7 +356,7 @@ def test_an_index_of_arrays_and_numbers_is_written_again_as_it_was():
 @pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("op", METHODS)
 def test_an_index_of_one_array_is_written_again_as_it_was(op):
-    """The types alone find the program: of masks, narrow integers, keywords, numbers."""
+    """Types decide the program, not values: of masks, narrow integers, keywords, numbers."""
     x = 1 + HOST[:, 0] / 64
     indices = [PAIR, TWICE, TWICE.astype(np.int8), np.int32(1), np.array([7, -9]), x[:, 0] > 1.2]
     for _ in range(2):

@@ -88,7 +88,7 @@ def test_programs_are_written_after_every_pass(tmp_path):
 
 
 def apply_one_by_one(jaxpr, args):
-    """Return a program's results, with each operation computed alone, loops and branches unrolled.
+    """Return a program's results, with each operation computed on its own and loops unrolled.
 
     XLA rounds only once when it fuses a product and a sum. Such differences do not matter here.
     """

@@ -1,6 +1,6 @@
-"""The files in on8/, a few of them in each of some processes with eight CPU devices.
+"""The files in on8/, some of them in each of a few processes with eight CPU devices.
 
-One alone: `WEFT_TEST_DEVICES=8 pytest tests/parallel/on8/test_mesh.py`.
+To run one file: `WEFT_TEST_DEVICES=8 pytest tests/parallel/on8/test_mesh.py`.
 """
 
 from pathlib import Path

@@ -11,7 +11,7 @@ w = jnp.ones((3, 3))
 
 
 def hoisted(f, *args):
-    """Return the operations before the loop, and those of its body, after the pass."""
+    """Return the operations before the loop, and the body's, after the pass."""
     jaxpr = weft.make_jaxpr(f)(*args).jaxpr
     after = hoist_invariants(jaxpr)
     check_jaxpr(after)

@@ -493,9 +493,9 @@ def weft_eval(jaxpr: Any, residuals: list, args: list) -> list:
 
 
 def is_mapped_as_others(case: Case) -> bool:
-    """Whether it is by the rule of a family, of which a few rows are enough.
+    """Return True if a family's rule maps the row: a few rows are enough to test it.
 
-    What that writes for each is in test_rules.py.
+    test_rules.py compares what the rule writes for each row.
     """
     enough = "neg integer_pow-3 add atan2 mul-scalar sub-scalar clamp-scalars"
     return type(case.prim).batch is Elementwise.batch and case.id not in enough.split()

@@ -1,9 +1,8 @@
-"""Operands that do not fit: every operation refuses them, in its own name, and shows types.
+"""Operands that do not fit: every operation rejects them, with its own name and the types.
 
-What is said word by word, and what each primitive says of types and parameters a little different
-from those of its rows in cases_*.py, stands in tests/golden/refusals.txt:
-`python -m tests.primitives.test_errors` writes it anew, and with a name of a primitive prints all
-that is said of it.
+tests/golden/refusals.txt has the messages, and the answers of each primitive to variants of the
+types and parameters of its rows in cases_*.py. `python -m tests.primitives.test_errors` writes it
+anew; with the name of a primitive it prints all answers of the primitive.
 """
 
 import collections
@@ -533,7 +532,7 @@ def list_asked():
 
 
 def describe_refusals(asked):
-    """How often a primitive says what, with a digest of all; or what is said of calls."""
+    """Return a primitive's answers with their numbers and a digest, or the errors of calls."""
     if asked in calls_by_name():
         outs = [out for call in calls_by_name()[asked] for out in outcomes_of(*call)]
         stems = collections.Counter(x.partition("; got ")[0] for x in outs if "Error: " in x)

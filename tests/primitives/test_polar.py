@@ -30,7 +30,7 @@ def test_qdwh(dtype, shape):
 
 @pytest.mark.parametrize("low", [1e-12, 1e-7, 1e-3, 0.1, 0.7])
 def test_weights_are_the_best(low):
-    """Of the maps x (a + b x^2) / (1 + c x^2) of [low, 1] into itself: the highest minimum.
+    """They maximize the minimum of x (a + b x^2) / (1 + c x^2) among maps of [low, 1] into itself.
 
     The minimum is at `low` and once more inside; 1 stays 1. So few steps are enough.
     """

@@ -1,10 +1,10 @@
-"""What each rule writes, for the rows in cases_*.py: programs as text, none of which is run.
+"""The text that each rule writes for the rows in cases_*.py; no program is run.
 
 A row is called, lowered for each platform, differentiated and transposed in each set of operands
-and mapped along each axis; and so is its primitive with a number among its parameters changed, or
-with longer axes. tests/golden/rules has, of a row, how many texts there are and digests of them,
-and in full some for its first dtype. `python -m tests.primitives.test_rules` writes the files anew;
-with the name of a row it prints all of its texts, to compare with those of before.
+and mapped along each axis. So is its primitive with a changed number among its parameters, or with
+longer axes. For each row, tests/golden/rules has the number of texts and digests of them, and some
+texts for its first dtype. `python -m tests.primitives.test_rules` writes the files anew; with the
+name of a row it prints all of its texts, to compare with older ones.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""From a closed jaxpr to an executable: the parameters of a text, and the fate of consts."""
+"""The steps from a closed jaxpr to an executable: parameters of a text, and consts."""
 
 import re
 

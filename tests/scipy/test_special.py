@@ -79,7 +79,7 @@ OTHERWISE = {
     "gammaln": lambda x: x == -np.inf,  # inf, as JAX has it
     "spence": lambda x: x == np.inf,
     "zeta": lambda x, q=1.0: np.isnan(x + q) | (x == 1) | (x > 1e20) | (x < -1e20),
-    # infinite limits, for which SciPy returns NaN
+    # infinite limits; SciPy returns NaN there
     "i0": np.isinf,
     "i1": np.isinf,
     # NaN of a NaN; of huge negative numbers the limit over whole ones, or none; no signs of inf

@@ -1,4 +1,4 @@
-"""From jaxprs to modules: the contents of the text, and their number."""
+"""Modules lowered from jaxprs: the contents of the text, and their number."""
 
 import contextlib
 import re

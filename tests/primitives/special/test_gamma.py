@@ -120,7 +120,7 @@ def integrate_sample_slope(a, x):
 
 @pytest.mark.parametrize("dtype, bound", [(np.float32, 1e-6), (np.float64, 1e-9)])
 def test_slope_of_gamma_samples_of_large_shapes(dtype, bound):
-    """From one tail to the other, where sums would need too many terms."""
+    """All quantiles, where sums would need too many terms."""
     a, z = (v.ravel() for v in np.meshgrid([3e5, 1e7, 1e8, 1e12], [-40, -5, -0.1, 0, 3, 40]))
     a = a.astype(dtype)
     x = (a + z * np.sqrt(a)).astype(dtype)
