@@ -274,7 +274,7 @@ class ThreadPool {
  public:
   ThreadPool(const XLA_FFI_Api* api, XLA_FFI_ExecutionContext* ctx) : api_(api), ctx_(ctx) {}
 
-  // Calls work() on a thread of XLA's pool, or on this thread if there is no pool.
+  // Calls work() on a thread of XLA's pool, or on this thread without a pool.
   template <class Work>
   void Schedule(Work work) {
     XLA_FFI_Task* const task = [](void* data) {
@@ -293,7 +293,7 @@ class ThreadPool {
     int64_t count = 0;
     XLA_FFI_ThreadPool_NumThreads_Args args{XLA_FFI_ThreadPool_NumThreads_Args_STRUCT_SIZE, nullptr,
                                             ctx_, &count};
-    // On an error there is no pool: count stays 0.
+    // An error means that the pool is missing: count stays 0.
     IsError(api_->XLA_FFI_ThreadPool_NumThreads(&args));
     return count > 1 ? count : 1;
   }
@@ -351,7 +351,7 @@ struct Call {
     return missing == kNothing && args == frame->args.size && rets == frame->rets.size &&
            attributes == frame->attrs.size && frame->stage == XLA_FFI_ExecutionStage_EXECUTE;
   }
-  // Makes the error of a call for which IsWhole is false.
+  // Makes the error of a call if IsWhole is false.
   XLA_FFI_Error* MakeError(const char* name) const;
 };
 

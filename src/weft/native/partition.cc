@@ -192,7 +192,7 @@ struct Places {
 };
 
 // Partitions n items about the ranks in `places` and writes them to `out`, which may be the source.
-// `start` is the rank of the first item in its row. Returns false if there is no memory.
+// `start` is the rank of the first item in its row. Returns false if allocation fails.
 template <class Item>
 bool Arrange(ffi::ThreadPool& pool, int64_t threads, const Source<Item>& from, Item* out, int64_t n,
              Places places, int64_t start = 0, int depth = kDepth, bool tight = false) {
@@ -277,7 +277,7 @@ uint32_t PlaceOf(const Item& item) {
 }
 
 // Partitions the elements x of a row about the ranks in `places` and writes the elements, or their
-// original indices if `want_places`. Returns false if there is no memory.
+// original indices if `want_places`. Returns false if allocation fails.
 template <class Kind>
 bool PartitionRow(ffi::ThreadPool& pool, int64_t threads, const void* x, int64_t n, Places places,
                   bool want_places, void* out) {

@@ -173,7 +173,7 @@ bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
 }
 
 // Sorts the items in `a`. Calls finish(i, found, m) for runs of m sorted items: found[0] to found[m
-// - 1] are the items of ranks i to i + m - 1. Returns false if there is no memory.
+// - 1] are the items of ranks i to i + m - 1. Returns false if allocation fails.
 template <class Item, class Finish>
 bool SortRow(const Row& row, Item* a, Item* b, const Finish& finish) {
   if (row.n >= kHuge && sizeof(KeyType<Item>) > 1) return SortByBuckets(row, a, b, finish);
@@ -439,7 +439,7 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
   const int64_t together = std::max<int64_t>(1, kPiece / n);  // rows of one piece of work
   const int64_t threads = n < kHuge ? 1 : std::max<int64_t>(1, pool.num_threads() / rows);
   const Row row{pool, n, threads};
-  // Sorts row r. Returns false if there is no memory.
+  // Sorts row r. Returns false if allocation fails.
   const auto sort = [&](int64_t r, uint64_t* memory) {
     const auto in = [&](const Operand& x) { return x.in + r * n * x.size; };
     const auto out = [&](const Operand& x) { return x.out + r * n * x.size; };
