@@ -15,7 +15,7 @@
 #include "common.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define WEFT_FINDS_FAULTS  // of memory, which the sanitizer does not see in blocks that are kept
+#define WEFT_FINDS_FAULTS  // of memory; the sanitizer cannot check kept blocks
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define WEFT_FINDS_FAULTS
@@ -211,7 +211,7 @@ int AllocateAligned(void** to, size_t alignment, size_t size) {
   return failed;
 }
 
-// In the place of free. XLA aligns its blocks, so that most others are told apart without a look.
+// Replaces free. XLA aligns its blocks, so most other blocks are recognized by their address only.
 void Free(void* memory) {
   if (memory && reinterpret_cast<uintptr_t>(memory) % 64 == 0) {
     const size_t size = malloc_usable_size(memory);

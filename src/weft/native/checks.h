@@ -33,7 +33,7 @@ class Size {
   int64_t value_ = 0;
 };
 
-// The sizes of the axes before the last ones, which several buffers have.
+// The sizes of leading axes that several buffers share.
 class Leading {
  public:
   int64_t count() const {

@@ -136,7 +136,7 @@ WEFT_HERE_CALLED double ZetaSum(double s, double q) {
   return total + tail;
 }
 
-// Of an element that is not usual.
+// For elements that are not usual.
 WEFT_HERE_CALLED double ZetaAny(double s, double q) {
   if (q != q || s != s) return q != q ? q : s;
   if (s < 1) return NAN;
