@@ -5,8 +5,8 @@
 //     return ffi::Error::InvalidArgument("the operand must be [rows, n, lanes], ...");
 //   }
 //
-// Buffers are compared with each other and with attributes. No product of some sizes of one buffer
-// overflows (kMostElements in ffi.h); whatever else is computed from attributes is Exact.
+// Buffers are compared with each other and with attributes. No product of sizes of one buffer
+// overflows (kMostElements in ffi.h). Other values that are computed from attributes are Exact.
 
 #ifndef WEFT_NATIVE_CHECKS_H_
 #define WEFT_NATIVE_CHECKS_H_

@@ -130,8 +130,8 @@ WEFT_WIDE T ScanBlock(Kind kind, const typename Kind::Element* x, int64_t n, T b
   return best;
 }
 
-// Finds the first element equal to y, from `from` on. Returns the start of the kWidth elements, or of
-// the rest, that contain it.
+// Finds the first element equal to y, from `from` on. Returns the start of the kWidth elements, or
+// of the rest, that contain it.
 template <class Element>
 WEFT_WIDE int64_t FindEqual(const Element* x, int64_t from, int64_t n, Element y) {
   for (; from + kWidth <= n; from += kWidth) {

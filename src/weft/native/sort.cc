@@ -31,7 +31,7 @@ const int64_t kPlaced = HasWideVectors() ? 1 << 8 : 1 << 11;
 // --- sorting one row ---------------------------------------------------------------------------
 
 // Returns how many of the lowest digits need no pass, because the upper digits leave few elements
-// equal. The estimate assumes that digits are independent, and takes the most frequent value of each.
+// equal. The estimate assumes independent digits, and takes the most frequent value of each.
 template <int kDigits, int kBuckets>
 int CountNeedless(const uint32_t (&counts)[kDigits][kBuckets], int64_t n) {
   double together = n;
