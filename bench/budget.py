@@ -1,8 +1,8 @@
-"""What `weft.checkpoint(f, budget=...)` saves and costs, on compiled training steps of networks.
+"""Savings and costs of `weft.checkpoint(f, budget=...)`, on compiled training steps of networks.
 
-For each network and budget: temporary memory of the compiled gradient and CPU seconds of it, both
-as fractions of what they are without a checkpoint, and seconds that the choice takes. The blocks
-of each network are checkpointed one by one, or all as one.
+For each network and budget: temporary memory of the compiled gradient and its CPU seconds, both as
+fractions of the values without a checkpoint, and the seconds of the choice. The blocks of each
+network are checkpointed one by one, or all as one.
 
 usage: python bench/budget.py [budget ...]
 """

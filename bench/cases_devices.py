@@ -20,7 +20,7 @@ COLLECTIVE = (
 
 
 class Spread:
-    """The package's mesh, and what lies on it."""
+    """The package's mesh, and its arrays."""
 
     def __init__(self, p):
         self.p, self.P = p, p.sharding.PartitionSpec
@@ -36,7 +36,7 @@ class Spread:
         return self.p.jax.device_put(self.p.suite.floats(*shape), self.laid(*spec))
 
     def specs(self):
-        """How each parameter of the transformer lies."""
+        """Return the sharding of each parameter of the transformer."""
         P = self.P
         layer = {
             "qkv": P(None, None, "model"),
@@ -95,7 +95,7 @@ def step_of(p, loss):
 
 
 def by_jit(s):
-    """A new jitted step, told how arrays and sums lie."""
+    """Return a new jitted step with shardings of arrays and sums."""
     p = s.p
     whole = lambda *sum: p.lax.with_sharding_constraint(p.jnp.einsum(*sum), s.laid("data"))
     params = p.tree_util.tree_map(lambda spec: s.laid(*spec), s.specs())
@@ -152,7 +152,7 @@ def add_steps(p):
 
 
 def add_calls(p):
-    """What a call costs: of compiled functions that do next to nothing, and of one operation."""
+    """Add costs of calls: of compiled functions that do almost nothing, and of one operation."""
     jax, add = p.jax, lambda name, make: p.suite.add("devices/" + name, make)
 
     def pmapped():

@@ -156,7 +156,7 @@ def scanned_loss(p):
 
 
 def scanned_args(p, d=64):
-    """As transformer_args, stacked."""
+    """Return the arguments of transformer_args, stacked."""
     return block_params(p, d, 12), p.floats(4, 32, d)
 
 

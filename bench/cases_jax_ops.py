@@ -74,7 +74,7 @@ def add_dense(p, op):
 
 
 def add_scans_and_sorts(p, op):
-    """Cumulative operations, sorting and what is built on them."""
+    """Add cumulative operations, sorting and functions based on them."""
     jnp, lax = p.jnp, p.lax
     vector, square, short = floats(p, 1_000_000), floats(p, 2000, 2000), floats(p, 100_000)
 

@@ -1,4 +1,4 @@
-"""Those of the field's common cases that NumPy and SciPy have, under the names of cases_jax.py."""
+"""The common cases of the field that NumPy and SciPy support, under the names of cases_jax.py."""
 
 import numpy as np
 import scipy.sparse

@@ -17,7 +17,7 @@ from suite import Suite
 PROGRAMS = load_programs()
 DOORS = "numpy", "lax", "nn", "ops", "scipy.linalg"  # what programs use of `jax` by attribute
 GRAD = ".grad"
-FIRST_SIZE = "small"  # of which the first call is timed: what it takes is hardly its running
+FIRST_SIZE = "small"  # the size of timed first calls: running takes little of their time
 
 
 def map_arrays(fun, tree):
@@ -35,7 +35,7 @@ def list_arrays(tree):
 
 
 def is_double(inputs):
-    """Whether an input has elements of 64 bits (128 if complex), or they are Python's floats."""
+    """Return True if an input has elements of 64 bits (128 if complex), or Python's floats."""
     return any(a.dtype in (np.float64, np.complex128) for a in list_arrays(inputs))
 
 
@@ -47,7 +47,7 @@ def build_numpy(program, inputs, gradient=None):
 
 
 def build_numba(program, inputs, gradient=None):
-    """The call of a program's loops, compiled by Numba, which keeps what it compiles on disk."""
+    """Return a program's loops, compiled by Numba, which caches compiled code on disk."""
     import numba
 
     assert gradient is None, "Numba has no gradients"

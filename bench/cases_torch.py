@@ -1,4 +1,4 @@
-"""Those of the field's common cases that PyTorch has, under the names of cases_jax.py."""
+"""The common cases of the field that PyTorch supports, under the names of cases_jax.py."""
 
 import torch
 import torch.nn.functional as nnf

@@ -1,10 +1,10 @@
-"""What a call of each function costs, eagerly and as `jit(f)`, on eight numbers: a line for each.
+"""The cost of a call of each function, eager and as `jit(f)`, on eight numbers, one in a line.
 
 usage: eager.py [--only SUBSTRING ...] [--seconds SECONDS]
-A line has the eager call as a multiple of the other, both in microseconds, and the operands: the
-first of a short list that the function takes. `jit(f)` is called with those that are arrays; what
-else there is, is part of its program. Both are timed as statements, as a program would write them,
-whose batches alternate; figures are the least of a call.
+A line has the eager call as a multiple of the jitted one, both in microseconds, and the operands:
+the first of a short list that the function takes. `jit(f)` is called with the operands that are
+arrays; the others are part of its program. Both are timed as statements of a program, in
+alternating batches; figures are the minimum for a call.
 """
 
 import argparse
@@ -28,7 +28,7 @@ N, E, G = M.T, M[:1], M > 0
 HOST = np.arange(8, dtype=np.float32)
 DIMS = weft.lax.GatherDimensionNumbers((), (0,), (0,))
 DROP = weft.lax.ScatterDimensionNumbers((), (0,), (0,))
-# What functions are called with: the first that there is no error for.
+# Operands of functions: the first that raises no error is used.
 OPERANDS = [
     (V,), (V, V), (V, 2), (B, V, V), (V, V, V), (I,), (I, I), (I, 2), (B,), (M,), (M, M.T),
     ([V, V],), ([V, V], 0), (M, (1, 0)), (V, (2, 4)), (V, (2, 4), (1,)), (V, (2, 2), (0, 1)),
@@ -123,7 +123,7 @@ def first_call(fun, operands):
     for args in operands:
         try:
             return args, *jit_call(fun, args)
-        except Exception:  # whatever it is, these are no operands of the function
+        except Exception:  # these are not operands of the function
             continue
     return None
 

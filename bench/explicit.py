@@ -27,12 +27,12 @@ LAYOUTS = {
     "sequence": ({"data": 2, "model": 4}, True),
 }
 KINDS = "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute"
-HEAD, HEADS, TOKENS, BATCH = 4, 8, 8, 8  # small: of a program for the compiler alone
+HEAD, HEADS, TOKENS, BATCH = 4, 8, 8, 8  # small: the program is only compiled
 WIDTH = HEAD * HEADS
 
 
 class Layout:
-    """A mesh with explicit axes, and how the model lies on it."""
+    """A mesh with explicit axes, and the model's sharding on it."""
 
     def __init__(self, p, name):
         self.p = p
@@ -69,12 +69,12 @@ class Layout:
         return params, laid(draw(BATCH, TOKENS, WIDTH), self.tokens)
 
     def by_types(self):
-        """A step that says where sums over devices lie, and else leaves layouts to types."""
+        """Return a step that gives shardings only to sums over devices; types decide others."""
         p, P, reshard = self.p, self.P, self.p.sharding.reshard
         if not self.splits_tokens:
             joined = functools.partial(p.jnp.einsum, out_sharding=self.tokens)
             return p.jax.jit(step_of(p, transformer(p, joined)))
-        # tokens are whole between products, and sums are scattered; so are those of cotangents
+        # Devices have all tokens between products, and sums are scattered; also for cotangents.
         terms = P(self.data, None, None, unreduced={self.model})
         whole = P(self.data, None, None, reduced={self.model})
         joined = lambda *sum: reshard(p.jnp.einsum(*sum, out_sharding=terms), self.tokens)
@@ -111,7 +111,7 @@ class Layout:
 
 
 def count_collectives(text):
-    """How many collectives of each kind a compiled program has, and the bytes of their results."""
+    """Return the number of collectives of each kind in a compiled program, and the result bytes."""
     found = collections.Counter()
     size = 0
     for result, kind in re.findall(rf"= (.*?) ({KINDS})(?:-start)?\(", text):

@@ -1,8 +1,8 @@
-"""What weft wants to be worth, case by case, and how a figure is judged against it.
+"""The goals of weft, case by case, and how a figure is judged against its goal.
 
-A goal is a limit on the ratio weft / JAX, except for the few cases whose figure is compared as it
-is. Compile time and memory must not exceed JAX's: their limit leaves room for the clock's noise.
-Operations and models have a second goal, against the best of all peers: what a user would take.
+A goal is a limit on the ratio weft / JAX, except for the few cases with absolute figures. Compile
+time and memory must not exceed JAX's: their limit leaves room for the clock's noise. Operations and
+models have a second goal, against the best of all peers: what a user would take.
 """
 
 NOISE = 1.05
@@ -34,7 +34,7 @@ RATIOS = {
     "eager/arange_float": 0.5,
     "eager/concatenate": 0.5,
     "eager/stack": 0.5,
-    # a call of one compiled program in JAX too: there is the engine's own call to save on, no more
+    # One compiled program in JAX too: only the overhead of the call itself can be reduced.
     "eager/where": 0.9,
     "eager/mean": 0.9,
     "eager/clip": NOISE,
@@ -305,7 +305,7 @@ def group_of(case):
 
 
 def is_goal(case):
-    """Whether the case has a goal, for a short look; of programs those of the smallest size."""
+    """Return True if the case has a goal, for a short run; only the smallest size of programs."""
     return case in RATIOS or case in VALUES or group_of(case) == "programs/small"
 
 

@@ -185,7 +185,7 @@ def measure(library: str, platform: str, n: int) -> None:
         print(json.dumps({"name": name, **found}), flush=True)
 
 
-# What the compiler is to know of a device that is not here.
+# The description for the compiler of a device that is not present.
 H100 = """
 gpu_device_info {
   threads_per_block_limit: 1024 threads_per_warp: 32 shared_memory_per_block: 49152
@@ -249,7 +249,7 @@ def compile_only(n: int) -> int:
 
 
 def results(python: str, library: str, platform: str, n: int) -> list[dict]:
-    """What a process with one library measures."""
+    """Return the measurements of a process with one library."""
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     if library == "weft":
         environment["PYTHONPATH"] = str(ROOT / "src")

@@ -76,7 +76,7 @@ class Timer:
 
 
 class Quantity:
-    """A prepared case whose figure is no time: taken once."""
+    """A prepared case whose figure is not a time: it is taken once."""
 
     calls = 1
 

@@ -1,4 +1,4 @@
-"""How figures are written: one line a case for the terminal, and docs/benchmarks.md."""
+"""Reports of figures: one line a case for the terminal, and docs/benchmarks.md."""
 
 import datetime
 import os
@@ -80,14 +80,14 @@ def terminal_line(columns):
 
 
 def verdicts(rows, labels):
-    """What became of each goal: (case, "yes" or "NO" or "-")."""
+    """Yield the outcome of each goal: (case, "yes" or "NO" or "-")."""
     for row in rows:
         line = cells(row, labels)
         yield from ((row["case"], met) for met in (line[5], line[9]) if met)
 
 
 def summary(rows, labels):
-    """How many goals are met, missed and not measured."""
+    """Return the numbers of goals that are met, missed and not measured."""
     found = [met for _, met in verdicts(rows, labels)]
     return (
         f"{found.count('yes')} of {len(found)} goals met, {found.count('NO')} missed, "
@@ -114,7 +114,7 @@ def cpu():
 
 
 def versions(peer):
-    """What the peer's interpreter has installed."""
+    """Return the versions installed for the peer's interpreter."""
     found = subprocess.run([peer.python, "-c", VERSIONS], capture_output=True, text=True)
     return found.stdout.strip() if found.returncode == 0 else "not found"
 

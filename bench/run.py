@@ -35,7 +35,7 @@ FRESH = {  # kinds of startup.py, run one right after the other: the cases they 
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
-    """How long to look: fresh processes, batches of a case, and seconds of each batch."""
+    """The effort of a run: fresh processes, batches of a case, and seconds of each batch."""
 
     processes: int
     batches: int
@@ -48,7 +48,7 @@ UNCOUNTED = {"numba"}  # compiles loops, which is another way to write programs:
 
 
 class Run:
-    """The peers of one run, what was sampled from them, and what they could not do."""
+    """The peers of one run, their samples, and their failures."""
 
     def __init__(self, peers, effort, wanted):
         self.peers, self.effort, self.wanted = peers, effort, wanted
@@ -173,7 +173,7 @@ class Run:
 
 
 def fresh_figures(peer, kinds, cache):
-    """What startup.py finds, and the import as a multiple of the engine's, run beside it."""
+    """Return the figures of startup.py, and the import as a multiple of jaxlib's."""
     found = {}
     for kind in kinds:
         with tempfile.TemporaryDirectory() as cold:

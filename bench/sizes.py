@@ -84,7 +84,7 @@ def masked_sentence(x, n):
 
 
 def batch(x, y):
-    """The gradient of a loss of a batch, the last of which is smaller."""
+    """Return the gradient of the loss of a batch; the last batch is smaller."""
     loss = lambda w: jnp.log1p(jnp.exp(-y * (jnp.tanh(x @ w) @ W[1, 0]))).mean()
     return weft.grad(loss)(W[0])
 

@@ -1,9 +1,9 @@
 """One measurement that needs a fresh process: prints {figure: value} as JSON.
 
 usage: startup.py KIND PACKAGE [PROGRAM]
-Kinds: `engine` (NumPy and jaxlib alone), `import`, `first_op`, `first_grad`, `functions`, and
-`program`, which takes the name of a program of programs/. Nothing but what the interpreter has
-already loaded is imported before the clock starts; `program` alone imports its package first.
+Kinds: `engine` (only NumPy and jaxlib), `import`, `first_op`, `first_grad`, `functions`, and
+`program`, which takes the name of a program of programs/. Before the clock starts, nothing is
+imported that the interpreter has not loaded already, except that `program` imports its package.
 """
 
 import sys
@@ -32,7 +32,7 @@ def package_import(package):
 
 
 def first_op(package):
-    """From nothing to the first result."""
+    """Measure the time from the start to the first result."""
     start = time.perf_counter()
     _, jnp = load(package)
     (jnp.ones(3) + 1).block_until_ready()
@@ -65,7 +65,7 @@ def first_grad(package):
 
 
 def functions(package):
-    """How many named functions of the package a cold `jit(lambda x: sin(x) * x)(x)` runs."""
+    """Count the named functions of the package that a cold `jit(lambda x: sin(x) * x)(x)` runs."""
     jax, jnp = load(package)
     x, seen = jnp.ones(3), set()
     home = jax.__file__.rsplit("__init__", 1)[0]

@@ -1,4 +1,4 @@
-"""What every file of cases is made of: named cases, made when asked for, on data from one seed."""
+"""The base of all files of cases: named cases, made when asked for, on data from one seed."""
 
 import dataclasses
 from collections.abc import Callable

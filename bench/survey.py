@@ -1,4 +1,4 @@
-"""Which of many operations is slower than its best peer: time survey.txt and sort by that.
+"""Find operations that are slower than their best peer: time survey.txt and sort by ratio.
 
 usage: survey.py [--only TEXT ...] [--part K/N] [--worse-than RATIO] [--quick] [--peers ...]
                  [--suite programs] [--cpu]
@@ -30,7 +30,7 @@ def print_table(run, worse):
 
 
 def main():
-    """Measure, and print what is behind."""
+    """Measure, and print the slower operations."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--only", nargs="*", default=[], help="cases whose name contains any")
     parser.add_argument("--part", default="1/1", help="the k-th of n parts of the table")

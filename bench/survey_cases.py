@@ -52,7 +52,7 @@ def rows():
 
 
 def parse(word):
-    """A variable and what it holds, of `a=kind:shape:dtype`."""
+    """Return a variable and its array, given `a=kind:shape:dtype`."""
     name, _, rest = word.partition("=")
     kind, shape, dtype = (*rest.split(":"), "", "")[:3]
     whole = tuple(map(int, shape.split("x"))) if shape else (1_000_000,)

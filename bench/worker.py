@@ -24,7 +24,7 @@ class Peer:
 
     @classmethod
     def parse(cls, text):
-        """From `LABEL[=IMPL][@PYTHON]`; the Python is else `make bench`'s, or this one."""
+        """Parse `LABEL[=IMPL][@PYTHON]`; the default Python is `make bench`'s, or this one."""
         name, _, python = text.partition("@")
         label, _, impl = name.partition("=")
         impl = impl or label
@@ -41,22 +41,22 @@ class Peer:
 
     @property
     def has_jax_api(self):
-        """Whether startup.py can measure it."""
+        """Return True if startup.py can measure it."""
         return self.impl not in ("numpy", "torch", "numba")
 
 
 def environment(cache):
-    """The variables a peer's process gets: the checkout's weft, and the cache of this run.
+    """Return the variables of a peer's process: the checkout's weft, and the cache of this run.
 
-    Bytecode is kept, whatever the caller's settings: pip compiles what it installs, but nobody
-    has compiled the checkout.
+    Bytecode is cached, whatever the caller's settings: pip compiles what it installs, but the
+    checkout has not been compiled.
     """
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPATH": str(CHECKOUT / "src"), "WEFT_CACHE_DIR": str(cache)}
 
 
 def keep_programs(cache):
-    """The variables by which JAX and Numba keep all that they compile on disk, as weft does."""
+    """Return the variables that make JAX and Numba cache compiled code on disk, as weft does."""
     return {
         "JAX_COMPILATION_CACHE_DIR": str(cache),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -119,7 +119,7 @@ class Worker:
         return {"error": f"process died: {error}" if ready else f"no answer in {PATIENCE} s"}
 
     def stop(self):
-        """End the process; what it said last."""
+        """End the process; return its last output."""
         if self.process is None:
             return ""
         self.process.kill()

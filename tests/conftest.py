@@ -1,9 +1,9 @@
-"""Which tests run, and what they share; settings.py makes the environment that they run in.
+"""The selection of tests, and shared fixtures; settings.py makes their environment.
 
-What pytest itself is told (warnings are errors, import mode) stands in pyproject.toml.
-`pytest --all` runs every case of every table, with programs compiled as for users; without it, a
-test marked `sample(one_in=n)` runs one of n of its cases, which are the same in every run, and one
-marked `slow` does not run.
+The options of pytest itself (warnings are errors, import mode) are in pyproject.toml. `pytest
+--all` runs every case of every table, with programs compiled as for users. Without it, a test
+marked `sample(one_in=n)` runs one of n of its cases, the same ones in every run, and a test marked
+`slow` does not run.
 """
 
 import collections
@@ -22,15 +22,13 @@ from tests.settings import ALL, QUICK
 collect_ignore = ["ecosystem"]  # in an environment of its own: make test-ecosystem
 
 
-# Collecting tests makes millions of objects that stay: the garbage collector is to pass over them.
+# Collecting tests makes millions of lasting objects, which the garbage collector should skip.
 gc.disable()
 
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    gc.set_threshold(
-        20_000, 20, 20
-    )  # what is cached meanwhile grows, and is looked through as well
+    gc.set_threshold(20_000, 20, 20)  # caches grow meanwhile, and are searched as well
     gc.enable()
 
 
@@ -58,9 +56,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def sample(cases: Sequence[pytest.Function], count: int) -> set[str]:
-    """Which of a test's cases to run: about `count`, the same in every run.
+    """Return the cases of a test to run: about `count`, the same in every run.
 
-    Every value that several cases have is in one of them, and of pairs of values as many as can be.
+    Each value that several cases have is in one of them, and as many pairs of values as possible.
     """
 
     def values(case: pytest.Function) -> list:
@@ -131,7 +129,7 @@ def as_for_users() -> dict[str, object]:
 def kernels_as_for_users(
     monkeypatch: pytest.MonkeyPatch, as_for_users: dict[str, object]
 ) -> Iterator[None]:
-    """XLA compiles every program of the test as for users, those of eager calls too."""
+    """Let XLA compile every program of the test, including eager calls, as for users."""
     import weft
     from weft.xla import compile as engine
 

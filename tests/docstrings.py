@@ -1,4 +1,4 @@
-"""Run the examples of a module's docstrings, with the names that they use as they are."""
+"""Run the examples of a module's docstrings, with the names that they take for granted."""
 
 import doctest
 import types

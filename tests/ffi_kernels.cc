@@ -11,7 +11,7 @@ namespace ffi = xla::ffi;
 using Floats = ffi::Buffer<ffi::F32>;
 using FloatResult = ffi::ResultBuffer<ffi::F32>;
 
-// The sum of each row, of as many rows as there are.
+// The sum of each row; `sums` has one element for each row.
 static ffi::Error RowSums(float scale, Floats x, FloatResult sums) {
   const size_t rows = sums->element_count();
   const size_t width = rows ? x.element_count() / rows : 0;
@@ -38,7 +38,7 @@ static ffi::Error AddRows(Floats x, Floats y, FloatResult out) {
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
     add_rows, AddRows, ffi::Ffi::Bind().Arg<Floats>().Arg<Floats>().Ret<Floats>());
 
-// The elements in the order in which they lie in memory.
+// The elements in memory order.
 static ffi::Error InMemory(Floats x, FloatResult out) {
   std::memcpy(out->typed_data(), x.typed_data(), x.size_bytes());
   return ffi::Error::Success();

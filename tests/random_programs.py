@@ -80,7 +80,7 @@ SMOOTH = (
 
 
 def draw_unary(rng, x):
-    """An operation on one array, for which the shape of `x` decides."""
+    """Draw an operation on one array; the shape of `x` decides."""
     found = [rng.choice(SMOOTH)]
     if x.ndim:
         axis = rng.randrange(-x.ndim, x.ndim)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
-# The environment must not decide what is tested: weft's defaults do, float32 among them.
+# The environment must not affect the tests: weft's defaults apply, such as float32.
 NAMES = ["CACHE_DIR", "KERNELS", "TEST_ALL", "TEST_ARGUMENTS", "TEST_DEVICES"]
 KEPT = {f"WEFT_{name}" for name in NAMES}
 for name in [name for name in os.environ if name.startswith("WEFT_") and name not in KEPT]:
@@ -36,7 +36,7 @@ if "WEFT_TEST_DEVICES" in os.environ:
 
 os.environ["XLA_FLAGS"] = " ".join(flags).lower()
 
-# A shell has what it starts in the background ignore Ctrl-C, which tests send to processes.
+# A shell makes its background processes ignore Ctrl-C, which tests send to processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Compiled programs are shared by all tests and workers, and kept from run to run.

@@ -1,10 +1,10 @@
 """Points at which derivatives are easily wrong: removable singularities, branches, ties and edges.
 
-`EXISTING` are points with derivatives, or limits of them: a function, how it is called, the same
-in mpmath, and the points. `CHOSEN` are points where there is none, what there is instead, and why;
-docs/derivatives.md shows them; `python -m tests.special_points` writes its table anew. A new
-function with such a point has a row here; others have a place in `ELSEWHERE`. The points are
-compared by test_special_points.py.
+`EXISTING` are points with derivatives, or limits of them: a function, its call, the same function
+in mpmath, and the points. `CHOSEN` are points without a derivative, with weft's choice and the
+reason; docs/derivatives.md shows them, and `python -m tests.special_points` writes its table anew.
+A new function with such a point needs a row here; other functions are listed in `ELSEWHERE`.
+test_special_points.py compares the points.
 """
 
 from collections.abc import Callable
@@ -55,12 +55,12 @@ def vector(fun: Callable) -> Callable:
 
 
 def matrix(fun: Callable) -> Callable:
-    """As `vector`, of a matrix of 2 rows and 2 columns."""
+    """Like `vector`, for a matrix of 2 rows and 2 columns."""
     return vector(lambda x: fun(x.reshape(2, 2)))
 
 
 def weigh(ys: Any) -> Any:
-    """What `vector` makes of several results, in mpmath."""
+    """Combine several results in mpmath as `vector` does."""
     return sum(2**i * y for i, y in enumerate(ys))
 
 

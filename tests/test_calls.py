@@ -1,13 +1,13 @@
-"""The programs that public functions make of arguments, as text; or the errors.
+"""The programs that public functions make from arguments, as text; or the errors.
 
-A function is staged on operands of a few kinds until two calls work, and those with one option
-changed: the other of two flags, another number; and so are the expressions of
-tests/golden/expressions.txt. None of it is run, so it costs little; that the programs are right,
-other tests say. tests/golden/calls.txt has a line for each call: the operations of the program, its
-result types and a digest of its text; or the error. `python -m tests.test_calls` writes it anew,
-and `git diff` shows what changed. Where only a digest did, `python -m tests.test_calls NAME`, with
-names such as `numpy.pad` or expressions, prints the texts, to compare with those of before
-(`git stash`).
+A function is staged on operands of a few kinds until two calls work. Then these calls are repeated
+with one option changed: the other of two flags, another number. The expressions of
+tests/golden/expressions.txt are staged too. Nothing is run, so the test is cheap; other tests check
+that the programs are right. tests/golden/calls.txt has a line for each call: the operations of the
+program, its result types and a digest of its text; or the error. `python -m tests.test_calls`
+writes it anew, and `git diff` shows the changes. If only a digest changed, `python -m
+tests.test_calls NAME`, with names such as `numpy.pad` or expressions, prints the texts, to compare
+with older ones (`git stash`).
 """
 
 import collections
@@ -182,7 +182,7 @@ def count_words(words: Iterable[str]) -> str:
 
 
 def change_options(fun: Callable) -> Iterator[dict]:
-    """Each option alone with another value than its default."""
+    """Yield each option on its own, with another value than its default."""
     others = {None: [1, 0, (0,)], 0: [1], 1: [2, 0], -1: [0], (): [1]}
     for name, p in inspect.signature(fun).parameters.items():
         if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY and name not in GIVEN:
@@ -268,7 +268,7 @@ def functions() -> Iterator[tuple[str, Callable]]:
 
 
 def expressions() -> Iterator[tuple[str, Callable]]:
-    """Those of tests/golden/expressions.txt, each in the place of a function."""
+    """Yield the lines of tests/golden/expressions.txt as functions."""
     for line in FILE.with_name("expressions.txt").read_text().splitlines():
         code = compile(line, "expression", "eval")
         used = [n for n in OPERANDS if n in code.co_names]

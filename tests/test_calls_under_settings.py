@@ -1,8 +1,9 @@
-"""The calls of test_calls.py under settings that look for mistakes, which must find none of ours.
+"""The calls of test_calls.py under settings that check for mistakes: weft must have none.
 
-Each public function, operator and expression is called on operands that suit it, first without a
-setting. Whatever runs then must run under every setting: some are about programs, which are staged
-and not run; others about results and transfers, for which the calls run. What may fail is listed.
+Each public function, operator and expression is called on suitable operands, first without a
+setting. Calls that succeed must succeed under every setting. Some settings are about programs,
+which are staged and not run; others are about results and transfers, for which the calls run. Known
+failures are listed.
 """
 
 import contextlib

@@ -44,7 +44,7 @@ PALLAS = "Pallas is out of scope: operations of lax, which XLA fuses, or jax.ffi
 WORDS = "keys are arrays of a dtype whose operations are on words: random_wrap, random_unwrap"
 TOKENS = "tokens are values of type i32[] here: lax.create_token, lax.after_all"
 
-# (module, name) patterns and the reason why what they match may be missing; the first one counts.
+# (module, name) patterns and the reason why matching names may be missing; the first one counts.
 REASONS = [
     *((module, name, why) for why, names in {
         "XLA's levels of effort are compiler options: jit(f, compiler_options={...})": (
@@ -199,7 +199,7 @@ def home(module: str) -> object:
 
 
 def has(owner: object, name: str) -> bool:
-    """Whether a name, with dots or not, is there; being refused for this value counts."""
+    """Return True if a name, dotted or not, exists; being rejected for this value counts."""
     try:
         functools.reduce(getattr, name.split("."), owner)
     except (AttributeError, ImportError):
@@ -215,7 +215,7 @@ def newer_names() -> dict[str, list[str]]:
 
 
 def lacks(module: str, name: str) -> bool:
-    """Whether a name that JAX 0.12 added, of a module or class, is not here."""
+    """Return True if a name that JAX 0.12 added, of a module or class, is missing."""
     try:
         return not has(home(module), name)
     except (AttributeError, ImportError):

@@ -64,7 +64,7 @@ class Tracer:
 
 
 class ScalarType:
-    """What `weft.numpy.float32` looks like from here."""
+    """An object like `weft.numpy.float32`."""
 
     dtype = np.dtype("float64")
 
@@ -360,7 +360,7 @@ WEAK = [(np.dtype(t), True) for t in (int, float, complex)]
 
 @pytest.mark.parametrize("mode", ["standard", "strict"])
 def test_promotion_is_a_join(mode):
-    """Of many at once it does not depend on order, nor on how often one stands there."""
+    """The order of the operands and repetition do not affect the promotion of many operands."""
     strong = "bool int8 uint8 int32 uint32 float16 bfloat16 float32 complex64 float8_e5m2 int4"
     operands = [(dtype(n), False) for n in strong.split()] + WEAK
     with config.scope(enable_x64=True, numpy_dtype_promotion=mode):
@@ -372,10 +372,10 @@ def test_promotion_is_a_join(mode):
 
 
 def test_promotion_of_pairs_is_associative():
-    """Where every pair has a common type, pairwise promotion gives that of all at once.
+    """If every pair has a common type, pairwise promotion equals joint promotion.
 
-    Not with two 16-bit floats or weak and strong integers mixed in one chain: there, as in JAX,
-    only the joint answer is the least.
+    Exceptions are two 16-bit floats, or weak and strong integers, mixed in one chain: then, as in
+    JAX, only the joint answer is the smallest.
     """
     names = "bool int8 uint8 int16 uint16 int32 uint32 float32 complex64"
     operands = [(dtype(n), False) for n in names.split()]

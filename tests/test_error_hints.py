@@ -1,4 +1,4 @@
-"""Hints made of the user's source; tests/golden/mistakes has what they say of whole programs."""
+"""Hints made of the user's source; tests/golden/mistakes has the hints of whole programs."""
 
 import ast
 import dataclasses

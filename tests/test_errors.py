@@ -1,7 +1,7 @@
-"""Bad input: the class and the text of every error, and that it leaves everything as it was.
+"""Bad input: the class and the text of every error, which must change no state.
 
-One row for each mistake: what a user would write, the class to catch, and what the message says.
-Operations that refuse their operands are in tests/primitives/test_errors.py.
+One row for each mistake: a user's code, the class to catch, and the message. Operations that reject
+their operands are in tests/primitives/test_errors.py.
 """
 # ruff: noqa: E501  (a mistake is one row)
 
@@ -94,7 +94,7 @@ def check(code, error, text):
 
 
 def own_frames(error):
-    """How many of weft's frames a traceback shows."""
+    """Return the number of weft's frames in a traceback."""
     return sum(f.filename.startswith(PACKAGE) for f in traceback.extract_tb(error.__traceback__))
 
 
@@ -499,7 +499,7 @@ def die(shape=(2, 2)):
     return x
 
 
-UNCHANGED = {  # what has nothing to do, and might give the deleted array back
+UNCHANGED = {  # calls with nothing to compute, which might return the deleted array
     "reshape": lambda: die(3).reshape(-1), "reshape2": lambda: die().reshape(2, 2), "T": lambda: die(3).T,
     "asarray": lambda: jnp.asarray(die()), "asarray2": lambda: jnp.asarray(die(), jnp.float32),
     "array": lambda: jnp.array(die(), copy=False), "astype": lambda: die().astype(jnp.float32),
@@ -734,7 +734,7 @@ def test_what_tracebacks_have_of_our_frames():
     for how in ("remove_frames", "quiet_remove_frames"):
         error, rows = raise_filtered(how)
         assert [row.tb_frame.f_code for row in rows] == users
-        take = full[1].tb_frame.f_code  # of the engine's call
+        take = full[1].tb_frame.f_code  # of XLA's call
         assert ("left out" in str(getattr(error, "__notes__", ""))) is (how[0] == "q")
         if how == "quiet_remove_frames":
             assert len(error.__notes__) == 1 and error.__cause__ is None
@@ -796,7 +796,7 @@ def test_an_interrupt_leaves_things_clean(run):
     assert_clean()
 
 
-# --- the classes, and what is shown ---------------------------------------------------------------
+# --- the classes, and their text ------------------------------------------------------------------
 
 
 def test_the_classes_stand_where_users_of_jax_catch_them():
@@ -858,7 +858,7 @@ def test_frames_of_weft_are_hidden_from_pytest_and_ipython(jitted):
 
 
 def test_messages_of_large_trees_are_bounded():
-    """Of errors of ours, whatever they print; the start and the hint are there."""
+    """This holds for all errors of weft; the start and the hint are complete."""
     big, text = [1.0] * 20_000, "f" * 20_000
     mistakes = [
         lambda: weft.tree.unflatten(weft.tree.structure(big), [1]),

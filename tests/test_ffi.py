@@ -1,5 +1,7 @@
-"""Calls of foreign functions: handlers compiled here, under each transformation, and what is said
-of those that do not fit. The arithmetic of the handlers is checked against NumPy."""
+"""Calls of foreign functions: compiled handlers, under each transformation, and errors.
+
+The arithmetic of the handlers is checked against NumPy.
+"""
 
 import ctypes
 import fcntl
@@ -107,7 +109,7 @@ def test_derivatives_are_those_of_custom_rules():
     np.testing.assert_allclose(weft.vmap(grad)(X[None])[0], expected)
     with pytest.raises(ValueError, match=r"the derivative of 'test.row_sums' is not known.*custom"):
         weft.grad(lambda x: row_sums(x).sum())(X)
-    # what has no derivative needs none
+    # Results without derivatives need no rule.
     count = ffi.ffi_call("test.count", Struct((), np.int32), has_side_effect=True)
     np.testing.assert_array_equal(weft.grad(lambda x: (x * x).sum() + 0 * count(x))(X), 2 * X)
 
@@ -156,7 +158,7 @@ def test_aliases_share_buffers():
     )
     x = jnp.asarray(X)
     np.testing.assert_array_equal(add(x), X + 1)
-    np.testing.assert_array_equal(x, X)  # a copy is made of what is needed still
+    np.testing.assert_array_equal(x, X)  # values that are needed later are copied
     np.testing.assert_array_equal(weft.jit(lambda x: add(add(x)) + x)(x), 2 * X + 2)
     mapped = weft.vmap(add, in_axes=None, axis_size=2)
     np.testing.assert_array_equal(mapped(x), [X + 1, X + 1])

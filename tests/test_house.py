@@ -197,7 +197,7 @@ def test_files_and_functions_are_short():
     assert not over, "\n".join(over)
 
 
-# Physical lines. A design note that says what was tried instead raises one.
+# Physical lines. A design note with the alternatives that were tried raises one.
 BUDGETS = {
     ("core", "transforms"): 4500,
     ("control",): 3450,
@@ -307,7 +307,7 @@ NOT_FOR_USERS = ("__main__", "util", "options", "pytrees")
 
 
 def public_modules() -> dict[str, types.ModuleType]:
-    """The modules that users import: those beside the folders, and what is listed by those."""
+    """Return the modules that users import: the top modules, and those that they list."""
     found: dict[str, types.ModuleType] = {}
     files = [f.stem for f in ROOT.glob("*.py") if f.stem not in NOT_FOR_USERS]
     todo = [weft, *(importlib.import_module(f"weft.{f}") for f in files if f != "__init__")]
@@ -504,10 +504,10 @@ def test_few_files_speak_of_one_elementwise_operation():
 
 TESTS = pathlib.Path(__file__).parent
 
-# The tests of files without a mirror, by the reason for which they have none. Tests of x.py that
-# need eight devices are in parallel/on8/test_x.py, whichever folder x.py is in.
+# The tests of files without a mirror, by the reason. Tests of x.py that need eight devices are in
+# parallel/on8/test_x.py, for x.py in any folder.
 TESTED_IN = {
-    # what users call has the tests; these are parts of it
+    # the tests of public functions cover these parts of them
     "api/test_callbacks.py": "xla/callbacks.py",
     "api/test_composite.py": "control/composite.py",
     "api/test_cond.py": "api/bodies.py",
@@ -573,7 +573,7 @@ TESTED_IN = {
     "primitives/test_indexing.py": "primitives/scatter_apply.py",
     "primitives/test_linalg.py": "primitives/matrices.py",
     "primitives/test_cusolver.py": "primitives/lapack.py",
-    # primitives of which rows of the conformance suite say all
+    # primitives that rows of the conformance suite cover completely
     "primitives/test_conformance.py": (
         "primitives/bits.py primitives/constant.py "
         "primitives/special/bessel.py primitives/special/functions.py"
@@ -738,7 +738,7 @@ ALSO_TESTED_IN = {
 
 
 def find_tests(place: pathlib.Path) -> bool:
-    """Whether there are tests at the place for those of a file, or where TESTED_IN has it."""
+    """Return True if a file's tests exist at its mirror, or where TESTED_IN has it."""
     name = f"test_{place.name}"
     mirrors = [place.with_name(name), pathlib.Path("parallel/on8", name)]
     homes = [home for home, files in TESTED_IN.items() if str(place) in files.split()]
@@ -767,13 +767,13 @@ def test_what_is_tested_elsewhere_has_no_mirror():
 
 
 def count_matches(pattern: str) -> dict[str, int]:
-    """How often a pattern occurs in each module of the package that has it."""
+    """Return the number of matches of a pattern in each module that has any."""
     found = {module_name(f): len(re.findall(pattern, f.read_text())) for f in FILES}
     return {name: n for name, n in found.items() if n}
 
 
 def test_an_operation_runs_eagerly_in_three_ways():
-    """As an operation, as a jitted function, and as a primitive or a rule: all others use these."""
+    """An operation, a jitted function, and a primitive or a rule: all others use these."""
     makers = count_matches(r"(?<!def )\bcompiled_call\(")
     assert set(makers) == {"weft.run.operation", "weft.api.jit", "weft.run.eager"}, makers
 
@@ -822,7 +822,7 @@ CACHES = {
 IDENTITIES = {
     "weft.core.aval._INTERNED", "weft.core.ref._INTERNED", "weft.mesh.mesh._MESHES",
 }  # fmt: skip
-# Names that users, plugins or modules register, by which programs are read or compiled.
+# Names that users, plugins or modules register, for reading or compiling programs.
 REGISTERED = {
     "weft.experimental.custom_partitioning._calls", "weft.export.trees._BY_NAME",
     "weft.export.trees._BY_TYPE", "weft.extend.backend._caches",
@@ -893,7 +893,7 @@ def find_stores(file: pathlib.Path) -> Iterator[str]:
 
 
 def find_remembering(file: pathlib.Path) -> Iterator[tuple[str, str]]:
-    """What remembers results by functools: the module, and the name at its top level."""
+    """Yield caches of results by functools: the module, and the name at its top level."""
     for node in parsed(file).body:
         for part in ast.walk(node):
             if isinstance(part, ast.Attribute | ast.Name) and ast.unparse(part) in (

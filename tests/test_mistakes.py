@@ -1,8 +1,8 @@
-"""Programs with a mistake that users make, and exactly what they are told: tests/golden/mistakes.
+"""Programs with a user's mistake, and their exact error messages: tests/golden/mistakes.
 
-A case is a title, a program, the lines of the user's that its traceback shows with the message
-after them, and, where the message has the fix as code, what the fix stands in place of: pasted
-there, the program runs. `python tests/test_mistakes.py` writes the messages again.
+A case is a title, a program, the user's lines that its traceback shows with the message after them,
+and, if the message has the fix as code, the code that the fix replaces: with the fix, the program
+runs. `python tests/test_mistakes.py` writes the messages again.
 """
 
 import contextlib

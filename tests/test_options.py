@@ -53,7 +53,7 @@ def test_numbers_flags_and_words(monkeypatch):
 
 
 def load_tool():
-    """Load tools/make_options.py, whose folder is no package."""
+    """Load tools/make_options.py, which is not in a package."""
     spec = importlib.util.spec_from_file_location(
         "make_options", ROOT / "tools" / "make_options.py"
     )

@@ -37,8 +37,10 @@ DIFFERENT = {
 
 
 def resolve(name):
-    """The parameters of what weft has under a name of JAX; None where there is none, or Python does
-    not know them (test_coverage.py). The object itself is no parameter of a method."""
+    """Return the parameters of weft's object with a JAX name; None if weft or Python lacks them.
+
+    test_coverage.py tests missing names. The object itself is not a parameter of a method.
+    """
     owner, _, key = name.replace("jax", "weft", 1).rpartition(".")
     module, _, cls = owner.rpartition(".")
     try:
@@ -55,7 +57,7 @@ def resolve(name):
 
 
 def compare(text, mine):
-    """Say what of JAX's parameters are not among those of weft; "" if all are."""
+    """Return the parameters of JAX that weft lacks; "" if there are none."""
     kinds = {p.kind.name for p in mine.values()}
     named = {k: p for k, p in mine.items() if p.kind.name not in ("POSITIONAL_ONLY",)}
     places = [k for k, p in mine.items() if p.kind.name.startswith("POSITIONAL")]

@@ -106,7 +106,7 @@ def test_closures(name, way):
 def test_derivatives(name, way):
     if cloudpickle is pickle and way == "cloudpickle":
         pytest.skip("cloudpickle is not installed")
-    for calls in (0, 1, 20):  # by then programs are compiled for it, of this process alone
+    for calls in (0, 1, 20):  # then programs are compiled for it in this process
         fun = DERIVATIVES[name]()
         for _ in range(calls):
             fun(1.0)
@@ -175,7 +175,7 @@ def test_every_public_function_is_pickled_by_its_name():
         if isinstance(x, types.ModuleType) or "stax" in name or name.endswith("glorot"):
             continue  # layers are pairs of closures
         if type(x).__module__.startswith(("jaxlib", "nanobind")) or type(x).__name__ == "nb_func":
-            continue  # the engine's own
+            continue  # jaxlib's own
         try:
             for way in ("pickle", "copy", "deepcopy"):
                 WAYS[way](x)

@@ -1,4 +1,4 @@
-"""Pytrees: what is a node, how trees come apart and together, and what is said when they differ."""
+"""Pytrees: nodes, flattening and unflattening, and errors for trees that differ."""
 
 import collections
 import copy

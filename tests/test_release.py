@@ -1,4 +1,4 @@
-"""The sources are those of a release, and the tables of platforms fit each other."""
+"""The sources are those of a release, and the tables of platforms are consistent."""
 
 import importlib.util
 import pathlib
@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 
 def load_tool(name):
-    """Load a file of tools/, whose folder is no package."""
+    """Load a file of tools/, which is not a package."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

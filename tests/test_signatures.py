@@ -1,7 +1,7 @@
-"""The parameters and defaults of all that users call: tests/golden/signatures.txt.
+"""The parameters and defaults of all public functions: tests/golden/signatures.txt.
 
-A default that changes is a change for users, which few tests see, as most give what they test.
-`python tests/test_signatures.py` writes the file again.
+A changed default is a change for users that few tests notice, as most tests set the parameters that
+they test. `python tests/test_signatures.py` writes the file again.
 """
 
 import importlib
@@ -28,7 +28,7 @@ def public_modules() -> Iterator:
 
 
 def describe(name: str, thing: object) -> Iterator[str]:
-    """Lines such as `f(x, /, axis=None)`; of a class, those of its methods too."""
+    """Yield lines such as `f(x, /, axis=None)`; for a class, also lines of its methods."""
     try:
         signature = inspect.signature(thing)
     except (TypeError, ValueError):

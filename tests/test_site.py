@@ -19,7 +19,7 @@ PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md
 
 
 def load_tool(name):
-    """A file of tools/site/, whose folder is no package."""
+    """Load a file of tools/site/, which is not a package."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / "site" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

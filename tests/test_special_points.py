@@ -78,7 +78,7 @@ def test_derivatives_to_order_six(row):
         found = jit(lambda x: [f(x) for f in funs])(xs)
     for i, (point,) in enumerate(row.points):
         want, got = np.array(expand(row, point)), np.array([float(y[i]) for y in found])
-        # an error may be as large as that of the derivatives beside it
+        # An error may have the size of the error of the neighbouring derivatives.
         near = 1e-7 * np.array(
             [np.abs(want[max(k - 1, 0) : k + 2]).max() for k in range(ORDER + 1)]
         )

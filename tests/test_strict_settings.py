@@ -239,7 +239,7 @@ MIXED = re.compile(r"^numpy\.(piecewise|interp)$|0j|standardize|nan_to_num")
 
 
 def names_operands(text, args):
-    """Return True if an error names no other types than those of the caller's operands."""
+    """Return True if an error names only types of the caller's operands."""
     avals = [x.aval for x in weft.tree.leaves(args) if hasattr(x, "aval")]
     avals += [weft.typeof(x) for x in weft.tree.leaves(args) if type(x) in (int, float)]
     known = {str(a) for a in avals} | {str(a).partition("[")[0] for a in avals}

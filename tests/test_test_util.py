@@ -1,4 +1,4 @@
-"""check_grads and its kin pass for what is right, and say what is wrong."""
+"""check_grads and related functions accept right derivatives, and describe wrong ones."""
 
 from functools import partial
 

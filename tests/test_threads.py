@@ -1,7 +1,7 @@
 """Many threads use every store of the package at once; results are those of one thread.
 
-Stores are made small, so that entries go and come, and threads take turns every few microseconds:
-on a Python with a lock for all threads, that is as near as it gets to one without.
+Stores are made small, so that entries are evicted, and threads switch every few microseconds. On a
+Python with a global lock, that is the nearest test to one without.
 """
 
 import sys
@@ -72,7 +72,7 @@ def shared(x, n=2):
 
 
 def use_everything(number):
-    """Use eager operations, transformations, options and programs; return what they give."""
+    """Use eager operations, transformations, options and programs; return their results."""
     x = jnp.arange(4.0) + number
     found = []
     for i in range(6):

@@ -14,7 +14,7 @@ import pytest
 
 
 def read_calls(test: str) -> list[tuple[str, str]]:
-    """The calls of the file beside a test's, with what is told of each."""
+    """Return the calls of the file beside a test, with their messages."""
     lines = Path(test).with_name("mistakes.txt").read_text().splitlines()[2:]
     return [*zip(lines[::2], lines[1::2], strict=True)]
 

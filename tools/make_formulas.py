@@ -78,11 +78,11 @@ class Lanes(Expr):
         return self.new(Node(self.aval, "ProductError({0}, {1}, {2})", *operands))
 
     def inverse(self) -> Expr:
-        """1 / x, to a unit, of an x that is neither vast nor tiny."""
+        """Return 1 / x with an error of 1 ulp, for x neither huge nor tiny."""
         return self.new(Node(self.aval, "Inverse({0})", self.value))
 
     def ratio(self, other: Expr) -> Expr:
-        """x / y to 42 bits, of a y that is neither vast nor tiny."""
+        """Return x / y with 42 correct bits, for y neither huge nor tiny."""
         return self.new(Node(self.aval, "Quotient({0}, {1})", self.value, other.value))
 
     def polynomial(self, coefficients: Sequence[float]) -> Expr:
@@ -219,7 +219,7 @@ def write_function(name: str, function: Function, writer: Writer) -> str:
     names = dict(zip(nodes, operands, strict=True))
 
     def write(node: Node, pattern: str) -> str:
-        """Return an operand of a pattern, and write what is computed before."""
+        """Return an operand of a pattern, after writing the computations it needs."""
         if node.constant is not None:
             return write_number(node, pattern)
         if node in names:

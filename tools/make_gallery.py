@@ -1,4 +1,4 @@
-"""Run the programs of examples/ and keep what they print and draw in docs/gallery/, for the site.
+"""Run the programs of examples/ and store their output and pictures in docs/gallery/, for the site.
 
 Pictures are made small: 900 pixels wide, 48 colours. With `--from FOLDER`, a run is taken from
 FOLDER/NAME (pictures and out.txt) instead.
@@ -27,7 +27,7 @@ def list_examples() -> list[str]:
 
 
 def run_program(name: str, folder: Path) -> str:
-    """Run a program with its defaults; what it prints."""
+    """Run a program with its defaults; return its output."""
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, str(ROOT / "examples" / f"{name}.py"), "--out", str(folder)]
     done = subprocess.run(command, env=env, text=True, stdout=subprocess.PIPE)

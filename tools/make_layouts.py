@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/distributed.md: how arrays lie on a mesh, and what a product says.
+"""Draw the pictures of docs/distributed.md: shardings of arrays on a mesh, and of a product.
 
 python tools/make_layouts.py
 """

@@ -77,7 +77,7 @@ def list_names(python: str) -> dict[str, dict[str, str]]:
 
 
 def compare_names(old: dict, new: dict) -> dict:
-    """Return what was added and removed, and where parameters were: by module, name, [old, new]."""
+    """Return names added and removed, and parameters: by module, name, [old, new]."""
     found: dict[str, dict] = {"added": {}, "removed": {}, "parameters": {}}
     for module in sorted({*old, *new}):
         before, after = old.get(module, {}), new.get(module, {})

@@ -1,8 +1,8 @@
 """Write native/opcodes.h: the opcodes of programs, in C++.
 
-They are those of cpu/opcodes.py, and those that primitives have by their fact `kernel`. Run it when
-one is added: `python tools/make_opcodes.py`. tests/cpu/test_opcodes.py fails while the file is not
-the one that this program writes.
+They are the opcodes of cpu/opcodes.py, and of primitives with a fact `kernel`. Run it after adding
+one: `python tools/make_opcodes.py`. tests/cpu/test_opcodes.py fails while the file differs from the
+output of this program.
 """
 
 import textwrap

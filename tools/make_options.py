@@ -1,7 +1,7 @@
 """Write docs/options.md: every option of `weft.config`, and every environment variable.
 
-The options come from src/weft/options; the table below has the variables that are no option's.
-tests/test_options.py checks that the page is as written here, and that the table is complete.
+The options come from src/weft/options; the table below has the variables that belong to no option.
+tests/test_options.py checks that the page is the output of this file, and the table complete.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weft.options.flags import FLAGS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "options.md"
 
-# By group: variable -> what it does.
+# By group: variable -> its effect.
 VARIABLES: dict[str, dict[str, str]] = {
     "The cache on disk ([cache.md](cache.md))": {
         "WEFT_CACHE_DIR": "The folder of compiled programs; `off`, `0` or nothing turns the cache "

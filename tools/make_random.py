@@ -124,7 +124,7 @@ OTHERS = [
 
 
 def row(call: str, key) -> list:
-    """A call, the dtype and shape of what it gives, a digest of its bytes, and the first values."""
+    """Return a call, the dtype and shape of its result, a digest of its bytes, and first values."""
     found = np.asarray(
         eval(
             "random."

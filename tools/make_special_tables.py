@@ -55,7 +55,7 @@ def dawson(x):
 
 
 def auxiliary_f(x):
-    """Of the sine integrals: f = (pi/2 - Si) cos + Ci sin."""
+    """Return the auxiliary function of the sine integrals: f = (pi/2 - Si) cos + Ci sin."""
     with mp.workdps(60):
         return (mp.pi / 2 - mp.si(x)) * mp.cos(x) + mp.ci(x) * mp.sin(x)
 

@@ -1,11 +1,11 @@
 """Write the stubs (.pyi) of the modules whose names a type checker cannot see.
 
     python tools/make_stubs.py          write them
-    python tools/make_stubs.py --check  say which are out of date; the exit status is 1 if any is
+    python tools/make_stubs.py --check  list outdated stubs; the exit status is 1 if there are any
 
-Names that are imported when first used, functions made from tables, and those behind a decorator
-have no types for a type checker: here each is written with the signature that it has at run time.
-Annotations stand in the source alone.
+Names that are imported on first use, functions made from tables, and decorated functions have no
+types for a type checker. Here each is written with its signature at run time. Only the source has
+annotations.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from weft.xla.array import Array, ArrayImpl
 
 ROOT = Path(weft.__file__).parent
 COMPARISONS = {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__"}
-# Methods that the engine's class has.
+# Methods of jaxlib's class.
 ENGINE = {
     "block_until_ready": "Array", "delete": "None", "is_deleted": "bool", "is_ready": "bool",
     "on_device_size_in_bytes": "int", "platform": "str", "unsafe_buffer_pointer": "int",
@@ -58,7 +58,7 @@ weft.scipy.special weft.scipy.stats
 
 
 class Stub:
-    """The text of one module's stub, and what it imports."""
+    """The text of one module's stub, and its imports."""
 
     def __init__(self, module: types.ModuleType):
         self.module = module
@@ -115,7 +115,7 @@ class Stub:
         return [f"{name}: {self.import_name(kind.__name__, {kind.__name__: kind})}"]
 
     def declare_generic(self, name: str, value: Any) -> list[str]:
-        """What generic_signatures.pyi has of a name: its last form takes the parameters of now."""
+        """Return a name's generic declarations; raise if they lack its present parameters."""
         forms = [node for node in self.generic[name] if isinstance(node, ast.FunctionDef)]
         now = set(inspect.signature(value).parameters) if forms else set()
         listed = [{a.arg for a in ast.walk(f.args) if isinstance(a, ast.arg)} for f in forms]
@@ -125,7 +125,8 @@ class Stub:
 
     def declare_module(self, name: str, value: types.ModuleType) -> list[str]:
         path = value.__name__
-        if type(value) is not types.ModuleType:  # one that is called, whose class says what it has
+        # An object that is called; its class has the members.
+        if type(value) is not types.ModuleType:
             self.imports.add(f"from {path} import {type(value).__name__} as _{name}")
             return [f"{name}: _{name}"]
         if (ROOT.parent / path.replace(".", "/")).with_suffix(".py").exists() or hasattr(
@@ -140,7 +141,7 @@ class Stub:
         return lines
 
     def declare_class(self, cls: type) -> list[str]:
-        """A class of the module itself, as it is written, without the bodies of its methods."""
+        """Declare a class of the module, as in the source, without the bodies of its methods."""
         (node,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
         assert isinstance(node, ast.ClassDef)
         forms = (ast.AnnAssign, ast.FunctionDef, *(ast.Assign,) * issubclass(cls, enum.Enum))
@@ -216,7 +217,7 @@ class Stub:
         return ast.unparse(tree)
 
     def import_name(self, name: str, scope: dict) -> str:
-        """What a name in a module's annotations is called in the stub."""
+        """Return the name in the stub of a name in a module's annotations."""
         value = ChainMap(scope, *map(vars, (builtins, typing, weft.xla.typing)))[name]
         if getattr(builtins, name, None) is value:
             if name not in self.public:
@@ -248,7 +249,7 @@ def list_used(head: set[str], body: str) -> list[str]:
 
 @functools.cache
 def read_generic() -> tuple[list[str], dict[str, dict[str, list[ast.stmt]]]]:
-    """The head of generic_signatures.pyi, and by module and name what it declares."""
+    """Return the head of generic_signatures.pyi, and its declarations by module and name."""
     tree = ast.parse(Path(__file__).with_name("generic_signatures.pyi").read_text())
     modules = [n for n in tree.body if isinstance(n, ast.ClassDef)]
     header = [ast.unparse(n) for n in tree.body[1:] if n not in modules]
@@ -264,7 +265,7 @@ def read_generic() -> tuple[list[str], dict[str, dict[str, list[ast.stmt]]]]:
 @functools.cache
 def list_definitions() -> dict[tuple[str, int], str]:
     """The module that defines each name, by the name and the identity of its value."""
-    for name in MODULES:  # import what is imported when first used
+    for name in MODULES:  # import names of first use
         module = importlib.import_module(name)
         assert all(hasattr(module, n) for n in dir(module))
     found = {}
@@ -292,7 +293,7 @@ BARE = {"Callable": "[..., Any]", "tuple": "[Any, ...]", "list": "[Any]", "dict"
 
 
 def fill_generic(tree: ast.Expression) -> str:
-    """An annotation in which a type that takes parameters has some."""
+    """Return an annotation with parameters for generic types that have none."""
     filled = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Subscript)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and id(node) not in filled:
@@ -301,7 +302,7 @@ def fill_generic(tree: ast.Expression) -> str:
 
 
 def write_members() -> str:
-    """The stub of what weft.numpy attaches to arrays, and what those of the engine have."""
+    """Return the stub of the members of arrays that weft.numpy attaches or jaxlib has."""
     stub = Stub(importlib.import_module("weft.xla.members"))
     inherited = {n for cls in Array.__mro__[:-1] for n in vars(cls)}
     result = lambda kind: stub.annotation(kind, {"Array": Array})

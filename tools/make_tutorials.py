@@ -33,7 +33,7 @@ PAGES = {
 
 
 def make_page(name: str) -> None:
-    """Run what is in a page, and write its outputs and pictures."""
+    """Run the programs of a page, and write their outputs and pictures."""
     path = DOCS / f"{name}.md"
     text = path.read_text()
     with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +68,7 @@ def run_block(found: re.Match, folder: Path) -> str:
 
 
 def shorten(output: str, shown: str) -> str:
-    """The tables of a report whose titles begin with these names, with as many rows as is said."""
+    """Return the tables of a report with the shown titles, with the shown numbers of rows."""
     wanted = {name: int(rows) for name, rows in re.findall(r"([A-Z][\w ]*?) (\d+)", shown)}
     kept = []
     for table in re.split(r"\n\n", output.strip()):

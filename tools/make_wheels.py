@@ -54,7 +54,7 @@ def read_handlers() -> list[str]:
 
 
 def check_wheel(wheel: Path, mode: str) -> list[str]:
-    """Return what is wrong with a wheel: its size, what it holds, its library."""
+    """Return the faults of a wheel: its size, its contents, its library."""
     wrong = []
     if wheel.stat().st_size > MAX_BYTES:
         wrong.append(f"it must have at most {MAX_BYTES} bytes; got {wheel.stat().st_size}.")
@@ -76,7 +76,7 @@ def check_wheel(wheel: Path, mode: str) -> list[str]:
 
 
 def check_library(content: bytes, mode: str) -> list[str]:
-    """Return what is wrong with a library: its format, or symbols that it lacks."""
+    """Return the faults of a library: its format, or missing symbols."""
     (magic,) = (m for prefix, m in MAGIC.items() if mode.startswith(prefix))
     wrong = [] if content.startswith(magic) else [f"it must begin with {magic!r}."]
     prefix = b"_" if mode.startswith("macosx") else b""

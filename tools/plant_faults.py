@@ -91,7 +91,7 @@ class Fault(NamedTuple):
 
 
 def list_faults(file: Path) -> Iterator[Fault]:
-    """Every fault that can be planted in a file; annotations and texts stay as they are."""
+    """Yield every fault that can be planted in a file; annotations and texts are not changed."""
     source = file.read_bytes()
     starts = [0]
     for line in source.splitlines(keepends=True):
@@ -168,13 +168,13 @@ def find_tests() -> dict[str, list[str]]:
 
 
 class Asked:
-    """A plugin of pytest: runs some tests alone, in an order, and notes what each runs."""
+    """A plugin of pytest: runs only some tests, in order, and records the lines that each runs."""
 
     def __init__(self, tests: list[str] | None = None, tracer: coverage.Coverage | None = None):
         self.tests, self.tracer = tests, tracer
         self.failed: list[str] = []
         self.seconds: dict[str, float] = {}
-        self.starting: set[str] = set()  # tests that start a process, in which anything may run
+        self.starting: set[str] = set()  # tests that start a process, which may run anything
         self.now = ""
 
     def pytest_configure(self) -> None:
@@ -206,7 +206,7 @@ class Asked:
 
 
 class Copy:
-    """A copy of the checkout in which faults are planted, one at a time."""
+    """A copy of the checkout for planting faults, one at a time."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -214,7 +214,7 @@ class Copy:
         shutil.copytree(CHECKOUT, root, ignore=left_out)
 
     def run_child(self, tests: str, work: Callable[[], object], cpu: float) -> object:
-        """What `work` gives in a process of its own, or None if it does not end in time."""
+        """Return the result of `work` in a new process, or None if it does not end in time."""
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -246,11 +246,11 @@ class Copy:
         return json.loads(result) if result else None
 
     def trace(self, tests: str, files: Iterable[str]) -> dict | None:
-        """Which lines of the package each test of a file runs, and in how many seconds.
+        """Return the lines of the package that each test of a file runs, and its seconds.
 
-        None where they do not end; tests that fail without a fault are not asked about one.
+        None if the tests do not end. Tests that fail without a fault are not used.
 
-        What is kept from another time holds as long as the tests and `files` are the same.
+        Cached results are valid as long as the tests and `files` are unchanged.
         """
         kept = KEPT / (tests.replace("/", "-") + ".json")
         if kept.exists():
@@ -445,10 +445,11 @@ def main() -> None:
             report.write(json.dumps(entry) + "\n")
             report.flush()
 
-        # One that is asked once is run as it is, in less time than it takes to trace.
+        # A mirror that is used once runs without tracing, which would take longer.
         traced = {tests for tests, count in often.items() if count > 1}
         for i, fault in enumerate(drawn):
-            # A fault is tried as soon as its tests are traced, while those of the next are.
+            # A fault is tried as soon as its tests are traced, while the next tests are being
+            # traced.
             near = {t: None for other in drawn[i : i + 8] for t in files_asked(other)}
             for tests in [t for t in near if t in traced and t not in runs]:
                 runs[tests] = pool.submit(trace, tests, asked[tests])

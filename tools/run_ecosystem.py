@@ -47,7 +47,7 @@ class Suite(NamedTuple):
     package: str = ""
     tests: str = ""
     environment: dict[str, str] = {}
-    sample: int = 1  # one test of so many is in the sample
+    sample: int = 1  # one test of this many is in the sample
 
     @property
     def name(self) -> str:
@@ -84,7 +84,7 @@ OURS = {
 }
 ALL = [*OF_LIBRARIES, *(Suite(library, sample=n) for library, n in OURS.items())]
 
-# Files that are no tests, or need what cannot be installed here: with the reason.
+# Files that are not tests, or cannot be installed here, with the reason.
 LEFT_OUT = {
     "test_utils.py": "holds no tests",
     "jraph/ogb_examples/": "needs a data set of the network",
@@ -94,7 +94,7 @@ LEFT_OUT = {
     "tests/tensorboard_test.py": "needs TensorBoard",
 }
 
-# Tests that cannot pass here, by a part of their name or of what they say, and why. They count.
+# Tests that cannot pass here, by a part of their name or message, and the reason. They count.
 CANNOT = {
     "Fp8Test": "a dtype whose rules flax gives by private classes of JAX",
     "test_separate_opt_sharding": "set_mesh gives new arrays no devices of the mesh",
@@ -254,7 +254,7 @@ def find_results(suite: Suite, mode: str) -> Path:
 
 
 def list_commands(suite: Suite, mode: str) -> Iterator[list[str]]:
-    """The commands that run a suite, in as many processes as it needs."""
+    """Yield the commands that run a suite, in the number of processes that it needs."""
     root, files = find_tests(suite)
     together = [file for file in files if file.name not in ALONE]
     for group in [together, *([file] for file in files if file not in together)]:
@@ -268,7 +268,7 @@ def list_commands(suite: Suite, mode: str) -> Iterator[list[str]]:
 
 
 def run_tests(suite: Suite, mode: str, args: argparse.Namespace) -> None:
-    """Run what is left of a suite, on weft or on JAX, for about `args.seconds`."""
+    """Run the remaining tests of a suite, on weft or on JAX, for about `args.seconds`."""
     results = find_results(suite, mode)
     environment = {
         **os.environ,
@@ -297,12 +297,12 @@ def run_tests(suite: Suite, mode: str, args: argparse.Namespace) -> None:
 
 
 def count_stopped(results: Path) -> int:
-    """How many tests have ended their process."""
+    """Return the number of tests that ended their process."""
     return sum(line["outcome"] == "stopped" for line in record.read_results(results).values())
 
 
 def compare(suite: Suite) -> dict:
-    """What ran on both sides, and what does not agree."""
+    """Compare the tests that ran on both sides."""
     here, there = (record.read_results(find_results(suite, mode)) for mode in ("weft", "jax"))
     tests = [name for name, line in there.items() if line["outcome"] != "error"]
     for name in tests:  # of a file that only JAX could import
@@ -350,7 +350,7 @@ def is_run(line: dict | None) -> bool:
 
 
 def agree(a: list, b: list) -> bool:
-    """Whether two lists of recorded arrays have equal types, and numbers as near as those allow."""
+    """Return True if recorded arrays have equal types and close numbers."""
     if [kind for kind, _ in a] != [kind for kind, _ in b]:
         return False
     return all(is_near(x, y, dtype, rtol) for ((dtype, _, rtol), x), (_, y) in zip(a, b))
@@ -362,14 +362,14 @@ def is_near(x: list, y: list, dtype: str, rtol: float | None) -> bool:
     if rtol is None:
         rtol = 2e-2 if "float" in dtype else 0
     largest = max((abs(v) for v in y if np.isfinite(v)), default=0.0)
-    largest = max(largest, 1e-3)  # derivatives that are zero but for rounding
+    largest = max(largest, 1e-3)  # derivatives that are zero up to rounding
     return np.allclose(x, y, rtol=rtol, atol=rtol * largest, equal_nan=True)
 
 
 def make_page(sampled: bool) -> tuple[str, bool]:
-    """The table of all results that are kept, and whether every library meets the bar.
+    """Return the table of all cached results, and True if every library meets the bar.
 
-    A sample may hold more of those that cannot pass than all tests do: they are no failures there.
+    A sample may have a larger part of the tests that cannot pass; they are not failures there.
     """
     text = HEAD.format(jax=importlib.metadata.version("jax"))
     why, lone, met = "", "", True

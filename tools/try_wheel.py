@@ -1,8 +1,7 @@
 """Install a wheel as a stranger would, and run tests of the kernels from it: `make try-wheel`.
 
-The environment is new, HOME is an empty folder, and no program but the environment's own is on
-PATH, so that there is no compiler. pip's cache is the user's. Arguments after the wheel go to
-pytest.
+The environment is new, HOME is an empty folder, and PATH has only the environment's own programs,
+so that there is no compiler. pip's cache is the user's. Arguments after the wheel go to pytest.
 """
 
 import argparse

@@ -156,7 +156,7 @@ class _ByName:
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Return a policy that saves the values to which `checkpoint_name` gave one of some names.
+    """Return a policy that saves the values that `checkpoint_name` gave one of some names.
 
     Args:
       *names_which_can_be_saved: the names, strings.

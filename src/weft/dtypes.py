@@ -46,7 +46,7 @@ DTypeLike: TypeAlias = str | type[Any] | np.dtype | SupportsDType
 
 
 class extended(np.generic):
-    """The abstract scalar type of dtypes that NumPy does not know, such as that of random keys.
+    """The abstract scalar type of dtypes unknown to NumPy, such as the dtype of random keys.
 
     An extended dtype is a hashable object with a `name`. Its `type` is a subclass of this class. An
     element of it is made of `words` elements of the dtype `words_dtype`.
@@ -285,8 +285,8 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
     """Return a dtype as arrays have it: 64-bit types become 32-bit unless enable_x64 is on.
 
     Args:
-      dtype: a dtype, a scalar type or a name. A NumPy dtype that no array can hold, such as that of
-        strings, is returned unchanged.
+      dtype: a dtype, a scalar type or a name. A NumPy dtype that no array can hold, such as a dtype
+        of strings, is returned unchanged.
       allow_extended_dtype: if True, dtypes such as those of random keys are allowed. The default is
         False.
 
@@ -581,7 +581,7 @@ def is_inexact(dtype: Any) -> bool:
 
 
 def is_extended(dtype: Any) -> bool:
-    """Return True if a dtype is one that NumPy does not know, such as that of random keys.
+    """Return True if a dtype is unknown to NumPy, such as the dtype of random keys.
 
     Args:
       dtype: a dtype, or a scalar type.
@@ -698,7 +698,7 @@ def cast_on_host(x: Any, dtype: np.dtype) -> np.ndarray:
     if kind is np.ndarray and x.dtype == dtype:
         return x
     if (kind is float or kind is int) and -MAX_SMALL < x < MAX_SMALL and dtype in _WITH_SMALL:
-        return np.asarray(x, dtype)  # suppressing warnings takes a fifth of the time of `put`
+        return np.asarray(x, dtype)  # suppressing warnings is 5 times as fast as `put`
     return _cast_in_silence(x, dtype)
 
 
@@ -708,7 +708,7 @@ def _cast_in_silence(x: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def itemsize_bits(dtype: Any) -> int:
-    """Return the number of bits of one element, as it is packed in an array.
+    """Return the number of bits of one element in a packed array.
 
     Args:
       dtype: a dtype, a scalar type or a name.
@@ -776,7 +776,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[Any, ...]) -> bool:
 
     Args:
       dtype: a dtype, a scalar type or a name.
-      kind: a dtype, the name of a kind, or a tuple of these, of which one must hold. The names are
+      kind: a dtype, the name of a kind, or a tuple of alternatives. The names are
         'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex
         floating' and 'numeric'.
 
@@ -841,7 +841,7 @@ def least_upper_bound(mode: str, nodes: frozenset[str]) -> str | None:
       nodes: a frozenset of short names of dtypes, and `i*`, `f*`, `c*` for weak types.
 
     Returns:
-      A short name; None if there is no such type.
+      A short name; None if no type is suitable.
 
     >>> from weft import dtypes
     >>> dtypes.least_upper_bound("standard", frozenset(["i8", "f16"]))

@@ -34,7 +34,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
 
     Returns:
       A pair (flat, unravel). `flat` is a vector of all elements, in the order of `tree.flatten`.
-      Its dtype is the one to which the dtypes of the leaves promote. A tree without leaves gives an
+      Its dtype is the common dtype of the leaves. A tree without leaves gives an
       empty vector of the default float. `unravel(vector)` takes a vector of that shape and dtype,
       and returns a pytree whose leaves have their own shapes and dtypes. If all leaves have one
       dtype, `unravel` also takes vectors of other dtypes, and the leaves keep the dtype of the

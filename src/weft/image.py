@@ -140,7 +140,7 @@ def find_reach(step: float, method: ResizeMethod, antialias: bool) -> float:
     return (step + 1) / 2 if method is ResizeMethod.AREA else KERNELS[method][0] * wide
 
 
-DENSE = 1 << 16  # with fewer weights, one product is as fast as many small ones
+DENSE = 1 << 16  # with fewer weights, one dense product is as fast as many small products
 BLOCK = 32
 
 
@@ -211,7 +211,7 @@ def resize(
 ) -> Array:
     """Resize an image.
 
-    Axes that keep their size, such as those of batches and channels, are not touched.
+    Axes that keep their size, such as batch and channel axes, are not touched.
 
     Args:
       image: an array of any rank.
@@ -227,7 +227,7 @@ def resize(
 
     Raises:
       ShapeError: `shape` has not a size for each axis.
-      ValueError: there is no method of that name.
+      ValueError: no method has that name.
 
     >>> print(resize(jnp.array([0.0, 2.0, 4.0, 6.0]), (2,), "linear"))
     [1.4285715 4.5714293]
@@ -400,7 +400,7 @@ def is_double(image: Any) -> bool:
 def make_bands(
     source: int, target: int, dtype: np.dtype, method: ResizeMethod, antialias: bool
 ) -> tuple[Any, np.ndarray, Any, np.ndarray]:
-    """Return the nonzero weights of each row and their starts; also those of the transpose."""
+    """Return the nonzero weights of each row and their starts, for the matrix and its transpose."""
     step = source / max(target, 1)
     reach = find_reach(step, method, antialias)
     taps = math.ceil(2 * reach)

@@ -172,7 +172,7 @@ def tree_map(
     subtree.
 
     Args:
-      f: a function of as many arguments as there are trees.
+      f: a function with one argument for each tree.
       tree: the pytree whose leaves are the first argument of `f`.
       *rest: more pytrees, each with the structure of `tree` or with subtrees at its leaves.
       is_leaf: a function that is called with each subtree of `tree`. Where it returns True, the

@@ -56,7 +56,7 @@ def auto_axes(
     """Return a function within which the compiler decides how values are split over explicit axes.
 
     Explicit axes state the split in the types of values. Code that was not written for this, such
-    as that of a library, runs under `auto_axes`.
+    as a library's, runs under `auto_axes`.
 
     Args:
       f: a function of pytrees of arrays. Without it, `auto_axes(...)` is a decorator.

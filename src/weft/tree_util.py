@@ -63,7 +63,7 @@ tree_unflatten = alias(pytrees.unflatten, "tree_unflatten")
 
 
 class _Unset:
-    """The default of an argument for which None is a value."""
+    """The default of an argument that may be None."""
 
     def __repr__(self) -> str:
         return "<unset>"
@@ -192,7 +192,7 @@ def tree_reduce_associative(
     """Combine the leaves by an associative operation, as a balanced tree of calls.
 
     The depth is logarithmic in the number of leaves, so rounding errors stay small and a compiler
-    finds parallel work. The order of the leaves is that of `tree_flatten`.
+    finds parallel work. The leaves have the order of `tree_flatten`.
 
     Args:
       operation: an associative function of two values.
@@ -246,7 +246,7 @@ def tree_transpose(
 
     Raises:
       TypeError: a structure is not a `PyTreeDef`.
-      PytreeError: the number of leaves is not the product of those of the two structures.
+      PytreeError: the number of leaves is not the product of the two structures' numbers.
 
     >>> from weft.tree_util import tree_structure, tree_transpose
     >>> tree_transpose(tree_structure([0, 0]), None, [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
@@ -282,7 +282,7 @@ def tree_broadcast(
     It expands settings that are given once for a whole subtree, as `in_axes` of `vmap` are.
 
     Args:
-      prefix_tree: a pytree whose structure is a prefix of that of `full_tree`.
+      prefix_tree: a pytree with a structure that is a prefix of `full_tree`'s.
       full_tree: the pytree that gives the structure of the result.
       is_leaf: a function that is called with each subtree of `prefix_tree`. Where it returns True,
         the subtree counts as a leaf. By default only values that are not nodes are leaves.

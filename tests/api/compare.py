@@ -1,4 +1,4 @@
-"""What tests of transformations share: sums, pytrees compared, and traces counted."""
+"""Helpers of tests of transformations: sums, comparisons of pytrees, and counts of traces."""
 
 import functools
 from collections.abc import Callable

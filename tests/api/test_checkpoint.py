@@ -1,4 +1,4 @@
-"""The public checkpoint: decorators, static arguments, policies, what is printed, and errors."""
+"""The public checkpoint: decorators, static arguments, policies, printed residuals, and errors."""
 
 import functools
 

@@ -105,7 +105,7 @@ def test_integers_have_no_derivative_but_pass_through():
 
 
 def test_results_are_as_weak_as_those_of_the_first_branch():
-    """As in JAX, where the first is that of False."""
+    """JAX does the same; the first branch is the one for False."""
     given, number = (lambda x: x), (lambda x: 1.0)
     for p in (True, False):
         assert lax.cond(p, given, number, jnp.float32(3.0)).weak_type
@@ -296,7 +296,7 @@ def test_an_unmapped_predicate_runs_one_branch_for_all_rows():
         close(g(XS), np.cos(XS) if p else 2 * XS)
 
 
-def products(A, x):  # a matrix that the rows share, and what has no value at x = 0
+def products(A, x):  # a matrix that the rows share, and a value that is infinite at x = 0
     return jnp.sum(A @ (jnp.ones(3) / x))
 
 
@@ -350,7 +350,7 @@ def test_golden():
 
 
 def test_functions_run_in_the_order_of_their_branches():
-    """Of a cond the one for True first, as libraries that count random keys in them rely on."""
+    """The branch for True of a cond runs first; libraries that count random keys rely on this."""
     seen = []
     branch = lambda name: lambda x: (seen.append(name), x)[1]
     weft.make_jaxpr(lambda x: lax.cond(x > 0, branch(True), branch(False), x))(1.0)

@@ -337,7 +337,7 @@ def test_a_context_made_ahead_nested_used_again_and_as_a_decorator(name):
     rounds = steps()
     assert (next(rounds), rounds.close(), read()) == (on, None, before)  # never resumed
     seen = []
-    with ahead:  # is of this thread alone
+    with ahead:  # holds in this thread only
         thread = threading.Thread(target=lambda: seen.extend([read(), decorated(), read()]))
         thread.start()
         thread.join()

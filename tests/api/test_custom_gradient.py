@@ -100,7 +100,7 @@ def test_linear_call_mapped_and_closed():
     assert float(grad(closed)(2.0)) == 10.0
 
 
-# --- what they refuse ---------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,7 @@ def test_checks_look_into_the_forward_rule():
         jit(weft.value_and_grad(f))(-1.0)
 
 
-# --- what they refuse ---------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
 
 def pulled(bwd=lambda x, ct: (ct,), fwd=lambda x: (x * 2, x), fun=lambda x: x * 2):
@@ -425,7 +425,7 @@ def with_rule(f):
 
 
 def test_what_says_whether_a_value_is_perturbed_is_a_leaf():
-    """So that a rule maps over trees of them; zeros are made of trees, too."""
+    """A rule can therefore map over trees of such values; zeros can be made from trees, too."""
     seen = []
     f = weft.custom_vjp(lambda x: x["a"])
 

@@ -1,4 +1,4 @@
-"""weft.custom_batching: the rule is what vmap uses, under every transformation; what is refused."""
+"""weft.custom_batching: vmap uses the rule, under every transformation; errors."""
 
 import copy
 
@@ -200,7 +200,7 @@ def cosine(log):
     return f
 
 
-MAPPED_TANGENTS = {  # how, and what is mapped along with its tangent
+MAPPED_TANGENTS = {  # the transformation, and the values that are mapped along with their tangents
     "both": (lambda f, x: vmap(lambda x, t: weft.jvp(f, (x,), (t,)))(x, x), [True]),
     "tangents": (
         lambda f, x: vmap(lambda t: weft.jvp(f, (x,), (t,)), out_axes=(None, 0))(jnp.stack([x, x])),
@@ -218,7 +218,7 @@ MAPPED_TANGENTS = {  # how, and what is mapped along with its tangent
 
 @pytest.mark.parametrize("name", MAPPED_TANGENTS)
 def test_derivatives_of_calls_that_are_mapped(name):
-    """They are those of the rule, which is told what is mapped along with its tangent."""
+    """They are the rule's; the rule knows which values are mapped along with their tangents."""
     transformed, told = MAPPED_TANGENTS[name]
     x, log = jnp.array([0.3, 0.7, 1.1]), []
     found, want = transformed(cosine(log), x), transformed(jnp.cos, x)

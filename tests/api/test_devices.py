@@ -91,7 +91,7 @@ def test_a_format_puts_where_its_sharding_says():
 
 
 def test_traced_values_stay_on_the_device():
-    """So a function may be transformed that says where its arguments are to be."""
+    """Functions that place their arguments can therefore be transformed."""
     assert vmap(device_get)(jnp.ones(2)).tolist() == [1, 1]
     assert grad(lambda x: device_get({"a": x})["a"] * 2)(1.0) == 2
 

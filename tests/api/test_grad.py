@@ -1,4 +1,4 @@
-"""grad, value_and_grad, vjp, jvp, linearize and linear_transpose on pytrees; what they refuse."""
+"""grad, value_and_grad, vjp, jvp, linearize and linear_transpose on pytrees; their errors."""
 
 from typing import NamedTuple
 

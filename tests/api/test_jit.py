@@ -1,4 +1,4 @@
-"""jit: what is traced when, static and donated arguments, methods, errors, threads, memory."""
+"""jit: tracing, static and donated arguments, methods, errors, threads, memory."""
 
 import copy
 import functools
@@ -235,7 +235,7 @@ def test_an_array_donated_and_passed_again_in_one_call_is_named(capfd):
     x = jnp.add(A, 1)
     with pytest.raises(weft.errors.DeletedError, match="passed once in a call; got an f32"):
         jit(lambda x, y: x + y, donate_argnums=0)(x, x)
-    capfd.readouterr()  # the engine has its say too
+    capfd.readouterr()  # XLA logs too
 
 
 def test_numpy_arguments_are_not_changed():
@@ -426,7 +426,7 @@ def test_ensure_compile_time_eval_computes_what_is_known():
     assert float(grad(f)(2.0)) == 3.0
 
 
-# --- failures leave everything as it was ---------------------------------------------------------
+# --- failures change nothing -----------------------------------------------------------------
 
 
 def test_a_failed_trace_is_not_kept():
@@ -474,7 +474,7 @@ def test_a_leaked_tracer_is_named(transform):
 
 
 def test_inline_takes_arrays():
-    """Within a traced function numbers are arrays to one that is inlined, as they are to others."""
+    """An inlined function in a traced one gets arrays for numbers, as other functions do."""
     f = jit(lambda x, y: x.astype(y.dtype) * y, inline=True)
     double = lambda y: f(2, y)
     y = jnp.float32(3)
@@ -573,7 +573,7 @@ def test_what_is_refused_word_by_word(code, said):
 
 
 def test_a_transformed_jitted_function_is_not_jitted():
-    """What a jitted function offers is of that function: its program is not the one around it."""
+    """The attributes of a jitted function belong to it; its program is not the wrapper's."""
     f = jit(lambda x: jnp.sum(x))
     f.note = "kept"
     transformed = [

@@ -1,4 +1,4 @@
-"""Mutable objects: passed to functions, closed over, made within, and what they must not hold."""
+"""Mutable objects: passed to functions, closed over, made within, and forbidden contents."""
 
 import dataclasses
 

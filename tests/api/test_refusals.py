@@ -1,9 +1,9 @@
-"""What functions of `api/` say of their arguments: a call that is right, one of them replaced.
+"""The errors of functions of `api/` for bad arguments: a valid call, with one argument replaced.
 
-tests/golden/refusals_api.txt has of each parameter how many values were tried with a digest of all
-that was said, and each error in full with how often it was raised; one of the user's function, or of
-NumPy, by its class alone. A call that is accepted says the program that it is. `python -m tests.api.test_refusals` writes the file anew; with the name of a
-call it prints all that is said of it.
+For each parameter, tests/golden/refusals_api.txt has the number of values that were tried, with a
+digest of all messages, and each error in full with its number. An error of the user's function, or
+of NumPy, is listed only by its class. A call that succeeds is listed with its program. `python -m
+tests.api.test_refusals` writes the file anew; with the name of a call it prints all its messages.
 """
 # ruff: noqa: E501  (a call is one row)
 
@@ -273,7 +273,7 @@ def outcome(call, **given) -> str:
 
 
 def outcomes_of(name: str) -> Iterator[tuple[str, str, str]]:
-    """The parameter, what is given for it, what is said."""
+    """Yield the parameter, its value, and the error message or program."""
     call = CALLS[name]
     parameters = inspect.signature(call).parameters
     yield "", "", outcome(call)

@@ -74,7 +74,7 @@ def test_a_body_is_traced_once():
         scan(body, jnp.zeros(2) + i, XS)
     assert len(traced) == 1
     scan(body, jnp.zeros(2), XS[:2])
-    assert len(traced) == 1  # the length is no part of the body
+    assert len(traced) == 1  # the length is not part of the body
 
 
 def test_bodies_close_over_anything():

@@ -15,7 +15,7 @@ ROWS = np.arange(3, dtype=np.float32)
 
 @weft.tree_util.register_pytree_node_class
 class Converting:
-    """A class that makes an array of its leaf, as many in users' code do."""
+    """A class that converts its leaf to an array, as many users' classes do."""
 
     def __init__(self, x):
         self.x = jnp.asarray(x)

@@ -122,7 +122,7 @@ def test_what_is_not_mapped_may_be_anything():
 
 @weft.tree_util.register_pytree_node_class
 class Row:
-    """A class that checks what it holds, which placeholders of pytrees have not."""
+    """A class that checks its contents, and therefore rejects placeholders of pytrees."""
 
     def __init__(self, x):
         if hasattr(x, "shape") and x.shape[-1] != 2:

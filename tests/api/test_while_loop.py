@@ -243,7 +243,7 @@ def test_errors_of_fori_loop():
 
 @pytest.mark.parametrize("start", [0, 0.0, np.float32(0)])
 def test_a_carry_that_takes_another_dtype_is_strong(start):
-    """As in JAX, in every loop: what stays of one dtype is as weak as it was."""
+    """JAX does the same in every loop; a carry that keeps its dtype keeps its weak type."""
     step = lambda c: c + 0.5
     found = [
         lax.fori_loop(0, 3, lambda i, c: step(c), start),

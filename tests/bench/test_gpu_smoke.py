@@ -1,4 +1,4 @@
-"""The check of a GPU: it runs as it is on CPU, and says so where there is no GPU."""
+"""The check of a GPU: it runs on CPU as well, and reports that there is no GPU."""
 
 import json
 import os

@@ -45,7 +45,7 @@ def test_programs_give_what_numpy_gives():
 
 @pytest.mark.slow
 def test_programs_give_under_jax_what_numpy_gives():
-    """So that a program that is quicker here does the same work there."""
+    """The benchmarks therefore compare equal work."""
     python = CHECKOUT / ".venv-bench/bin/python"
     if not python.exists():
         pytest.skip("needs the environment of `make bench`")

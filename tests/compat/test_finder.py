@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture
 def run(tmp_path):
-    """Run Python with arguments beside a JAX that complains, and give what it prints."""
+    """Run Python with arguments next to a JAX that complains; return the output."""
     real = tmp_path / "site" / "jax"
     real.mkdir(parents=True)
     (real / "__init__.py").write_text("raise SystemExit('JAX itself was loaded')")
@@ -171,7 +171,7 @@ def test_other():
 
 @pytest.mark.parametrize("way", [["-m", "weft", "-m", "pytest"], ["-m", "pytest"]])
 def test_pytest_runs_on_weft(run, tmp_path, way):
-    """Assertions say what was compared; pytest-xdist's workers know the switch too."""
+    """Assertions show the compared values; pytest-xdist's workers inherit the switch too."""
     (tmp_path / "test_it.py").write_text(TESTS)
     args = ["-p", "weft.compat.pytest", "-n", "1"] if way == ["-m", "pytest"] else []
     out = run(*way, "-q", "-p", "no:cacheprovider", *args, "test_it.py", status=1)

@@ -37,7 +37,7 @@ for read in (lambda: config.jax_nonsense, lambda: config.update("jax_nonsense", 
 
 
 def test_flags_of_jax_are_taken(run):  # noqa: F811
-    """Those without meaning here are kept, and a line at debug level says so once."""
+    """Flags without effect are accepted, and a message at debug level is logged once."""
     flags = ["--jax_dump_ir_modes=hlo", "--nojax_remat3", "--jax_enable_x64", "rest"]
     out = run("-m", "weft", "-c", FLAGS, *flags, JAX_PGLE_PROFILING_RUNS="7")
     assert out.split() == ["True", "AttributeError", "AttributeError"]

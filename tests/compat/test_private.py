@@ -1,4 +1,4 @@
-"""Private names that libraries use do what they do in JAX."""
+"""Private names that libraries use behave as in JAX."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What follows the jaxlib in use: the version of JAX that libraries find, and what it does."""
+"""The effects of the jaxlib version: the JAX version that libraries see, and behaviour."""
 
 import importlib.metadata
 

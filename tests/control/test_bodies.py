@@ -1,4 +1,4 @@
-"""What each primitive that holds programs says of how they run is how they run."""
+"""Primitives that hold programs run them as their `bodies` say."""
 
 import numpy as np
 import pytest

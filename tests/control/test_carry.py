@@ -1,4 +1,4 @@
-"""How marks go around a loop: what moves, is mapped, is unknown."""
+"""The propagation of marks around a loop: moving, mapped, unknown."""
 
 import numpy as np
 

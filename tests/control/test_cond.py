@@ -104,7 +104,7 @@ def test_zeros_are_not_kept():
 
 def test_an_operand_that_no_branch_depends_on_has_no_cotangent():
     f = lambda p, x, y: lax.cond(p, lambda x, y: x, lambda x, y: 2 * x, x, y)
-    assert len(conds(make_jaxpr(grad(f, argnums=2))(True, 1.0, 2.0))) == 1  # forward alone
+    assert len(conds(make_jaxpr(grad(f, argnums=2))(True, 1.0, 2.0))) == 1  # forward only
     assert grad(f, argnums=2)(True, 1.0, 2.0) == 0.0
 
 
@@ -121,7 +121,7 @@ def test_an_unmapped_index_stays_a_branch_and_maps_only_what_it_must():
 def test_what_every_branch_passes_on_is_not_selected():
     f = lambda p, x, y: lax.cond(p, lambda x, y: (x, y), lambda x, y: (-x, y), x, y)
     jaxpr = make_jaxpr(vmap(f, (0, 0, None), (0, None)))(X > 0, X, 2.0)
-    assert str(jaxpr).count("select_n") == 2  # the result -x or x, and what is negated
+    assert str(jaxpr).count("select_n") == 2  # the result -x or x, and its operand
 
 
 def test_named_axes_reach_into_branches():

@@ -372,7 +372,7 @@ def test_a_value_closed_over_must_not_be_differentiated():
 
 
 def test_axes_of_mapped_cotangents():
-    """From the front to each place, and their sums; of zeros, the types of those."""
+    """Axes move from the front to each place; sums; for zeros, the types."""
     ct = np.arange(120, dtype=np.float32).reshape(5, 2, 3, 4)
     for dim in range(4):
         want, zero = np.moveaxis(ct, 0, dim), Zero(weft.typeof(ct))

@@ -1,4 +1,4 @@
-"""`jit` as a primitive: each of its rules on programs, and what reaches the engine."""
+"""`jit` as a primitive: each of its rules on programs, and the programs that XLA gets."""
 
 import numpy as np
 import pytest

@@ -112,7 +112,7 @@ def test_disable_jit_runs_the_solver():
 
 
 def test_without_a_solver_of_the_transposed_system():
-    """Forward mode goes through; reverse mode says what is missing."""
+    """Forward mode works; reverse mode raises an error that names the missing solver."""
     double, halve = lambda v: 2 * v, lambda _, b: b / 2
     solve = lambda b: weft.lax.custom_linear_solve(double, b, halve)
     one = np.ones(3, np.float32)

@@ -66,7 +66,7 @@ def test_what_does_not_change_is_named_from_outside():
     text = jit(func10).lower(np.ones(16), 5).as_text()
     assert '"stablehlo.while"(%' in text
     operands = text.split('"stablehlo.while"(')[1].split(")")[0].split(",")
-    assert len(operands) == 2  # the index and the carry, neither bound nor consts
+    assert len(operands) == 2  # the index and the carry, without the bound and consts
 
 
 # --------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_each_element_stops_by_its_own_predicate():
 
 
 def test_a_carry_mapped_by_an_axis_that_the_predicate_has_not():
-    def loop(x, y):  # under the inner vmap the predicate is mapped, under the outer one y alone
+    def loop(x, y):  # the inner vmap maps the predicate, the outer one only y
         body = lambda c: (c[0] * 2, c[1] + y)
         return lax.while_loop(lambda c: c[0] < 9.0, body, (x, y))[1]
 

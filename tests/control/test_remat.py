@@ -1,4 +1,4 @@
-"""checkpoint as a primitive: what is kept, what is computed again, every transform of it."""
+"""checkpoint as a primitive: saved values, recomputation, every transform of it."""
 
 import functools
 
@@ -107,11 +107,11 @@ def test_a_policy_changes_no_value(policy):
             )
 
 
-# --- what is kept, and what is computed again ---------------------------------------------------
+# --- saved values and recomputation -------------------------------------------------------------
 
 
 def kept(f, *args):
-    """The residuals that are no arguments, as texts without places."""
+    """Return the residuals that are not arguments, as texts without places."""
     rows = [text for _, text in saved_residuals(f, *args)]
     return [t.split(" from ")[0] for t in rows if not t.startswith("from the argument")]
 
@@ -153,7 +153,7 @@ def test_the_policy_is_asked_with_types_and_parameters():
 
 
 def count(jaxpr, prim):
-    """How often a primitive stands in a program, within the programs it holds too."""
+    """Return how often a primitive occurs in a program and in the programs it holds."""
     held = [p for e in jaxpr.eqns for p in e.params.values() if hasattr(p, "eqns")]
     return sum(e.primitive is prim for e in jaxpr.eqns) + sum(count(p.jaxpr, prim) for p in held)
 
@@ -163,7 +163,7 @@ def test_products_are_computed_again_unless_saved():
         f = checkpoint(lambda x, w: jnp.sum(jnp.sin(jnp.sin(x @ w) @ w)), policy=policy)
         return count(make_jaxpr(grad(f, (0, 1)))(X, W).jaxpr, dot_general_p)
 
-    # two forward, of which the gradient needs both again, and four of the gradient
+    # Two forward, both again for the gradient, and four of the gradient itself.
     assert dots(None) == 8
     assert dots(policies.dots_saveable) == 6
     assert dots(policies.everything_saveable) == 6
@@ -369,7 +369,7 @@ def test_the_name_of_a_value():
 
 
 def test_recipes_of_what_is_cheap_to_compute_again():
-    """Found as long as they are short, through what is cheap, as far as what is at hand."""
+    """They are found while they are short, through cheap operations, up to values at hand."""
     jaxpr = weft.make_jaxpr(lambda x, y: (jnp.sin(x) * 2 + y, jnp.dot(x, x) * y))(X, X).jaxpr
     makers = {v: e for e in jaxpr.eqns for v in e.outvars}
     x, y = jaxpr.invars
@@ -381,7 +381,7 @@ def test_recipes_of_what_is_cheap_to_compute_again():
     eqns, leaves = find_recipe(total, makers, {x})
     assert y in leaves and len(leaves) == 2
     eqns, leaves = find_recipe(product, makers, {x, y})
-    (scalar,) = leaves  # the product is no cheap operation
+    (scalar,) = leaves  # the product is not cheap
     assert str(scalar.aval) == "f32[]" and "mul" in names(eqns) and scalar.aval.nbytes == 4
     assert find_recipe(x, makers, set()) == (set(), {x})
 

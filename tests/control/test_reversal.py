@@ -506,7 +506,7 @@ def test_what_the_derivative_does_not_need_is_not_stored():
 
 
 def test_stacks_are_read_and_written_from_the_front_alone():
-    """Where no step is: the first of a negative index, as of one too small."""
+    """Steps outside of the stack use the first row for an index that is negative or too small."""
     stack = np.arange(12, dtype=np.float32).reshape(4, 3)
     row = np.full(3, -1, np.float32)
     run = weft.jit(lambda i: (reversal.load(stack, i), reversal.store(stack, row, i)))

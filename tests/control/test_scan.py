@@ -235,7 +235,7 @@ def test_inner_products():
 
 
 def scans_of(fun, *args):
-    """The scans of a program as it is compiled."""
+    """Return the scans of a program without dead code."""
     return equations(dce_jaxpr(make_jaxpr(fun)(*args).jaxpr)[0])
 
 
@@ -294,7 +294,7 @@ def test_residuals_that_are_cheap_are_computed_again():
         return lax.scan(step, h, xs)[0].sum()
 
     early, late = scans_of(grad(f), H, XS)
-    # the slope of tanh is stacked, but neither the mask nor the factor: they are made of xs
+    # The slope of tanh is stacked. The mask and the factor are not: they are made of xs.
     assert [str(v.aval) for v in early.outvars] == ["f32[3]", "f32[4,3]"]
     assert [e.primitive.name for e in late.params["jaxpr"].eqns].count("gt") == 1
     close(
@@ -357,7 +357,7 @@ def test_products_after_the_loop(split, size):
 def test_zeros_of_cotangents_stay_symbolic():
     def f(h, xs):
         c, (ys, zs) = lax.scan(lambda c, x: (c * x, (jnp.sin(x), c)), h, xs)
-        return ys.sum()  # of xs alone
+        return ys.sum()  # of xs only
 
     scans = scans_of(grad(f, 1), H, XS)
     assert scans[-1].params["num_carry"] == 0
@@ -375,7 +375,7 @@ def test_what_is_not_mapped_stays_so():
 
 @pytest.mark.parametrize("call", [jit, weft.checkpoint])
 def test_a_call_in_the_body_hides_no_independence(call):
-    """What is not mapped, does not move, or has no cotangent is so through programs too."""
+    """Unmapped, constant and unused values are recognized through programs too."""
 
     def step(carry, x):
         t, buffer, after, v = carry
@@ -608,7 +608,7 @@ def test_scan_p_takes_operands_in_groups():
 
 
 def test_where_values_of_traces_are_looked_for():
-    """In everything that a function may hold; not in those of traces that have ended."""
+    """They are searched in all attributes of a function, except for traces that have ended."""
 
     class Slots:
         __slots__ = ("a", "b")

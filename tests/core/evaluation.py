@@ -59,5 +59,5 @@ def evaluate(
 
 
 def _exactly(x: Any) -> Any:
-    """A value as an integer without bounds; truth values as they are."""
+    """Return a value as an unbounded integer; bools stay bools."""
     return x if isinstance(x, bool | int) else bool(x) if np.asarray(x).dtype == bool else int(x)

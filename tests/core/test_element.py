@@ -1,6 +1,6 @@
-"""Expressions for one element: as they are printed, evaluated and walked along.
+"""Expressions for one element: printing, evaluation and traversal.
 
-tests/primitives/test_conformance.py compares the rules of primitives with what is compiled.
+tests/primitives/test_conformance.py compares the rules of primitives with compiled programs.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Facts of primitives: each says what it costs, or why nobody can know."""
+"""Facts of primitives: each declares its cost, or why it is unknown."""
 
 from tests.primitives.test_conformance import all_primitives
 from weft.core.facts import Cost

@@ -1,4 +1,4 @@
-"""The IR itself: fields, replacement, evaluation, the order in which values are let go."""
+"""The IR itself: fields, replacement, evaluation, the order in which values are freed."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Printing: the golden files, then what they cannot show (numbers, sizes, source lines, speed)."""
+"""Printing: the golden files, then numbers, sizes, source lines and speed, which they lack."""
 
 import doctest
 import itertools

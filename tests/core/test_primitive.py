@@ -1,4 +1,4 @@
-"""What a primitive says of itself, on toy programs: what it holds, and what it refers to."""
+"""Declarations of primitives on toy programs: held programs, and references."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Where equations were written: names of scopes and transformations, lines, the user's text."""
+"""The origin of equations: names of scopes and transformations, lines, the user's text."""
 
 import numpy as np
 import pytest
@@ -93,7 +93,7 @@ def test_what_has_no_source():
 
 
 def test_names_of_objects_that_have_none():
-    """Objects of libraries have what they like as `__name__`."""
+    """Objects of libraries may have any value as `__name__`."""
 
     class Odd:
         __name__ = 0

@@ -54,7 +54,7 @@ def test_transformations_inside_compute_at_once(wrap):
                 vmap(lambda z: z + 1)(jnp.ones(3)),
                 lax.cond(True, lambda: 1.0, lambda: 2.0),
             ]
-            y = x * 2.0  # what is not known goes on being traced
+            y = x * 2.0  # an unknown value is still traced
         assert not any(isinstance(v, Tracer) for v in values)
         return y * float(values[0])
 
@@ -71,7 +71,7 @@ def test_it_ends_with_an_error():
     assert [e.primitive.name for e in weft.make_jaxpr(fun)(1.0).eqns][0] == "sin"
 
 
-# What Python asks of a traced value, the error, and the start of what is said.
+# Python's conversions of a traced value, the error, and the start of its message.
 ASKED = [
     (bool, "TracerBoolConversionError", r"bool\(\): needs a concrete value; got a traced f32\[\]"),
     (range, "TracerIntegerConversionError", r"index\(\): needs a concrete .*Hint: x.shape"),

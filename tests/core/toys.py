@@ -76,7 +76,7 @@ class Holds(Primitive):
 
 
 class Call(Holds):
-    """As the jit primitive: prints with the caller's names, is inlined, prunes what it holds."""
+    """A call like the jit primitive: it prints with the caller's names, is inlined, and prunes."""
 
     def __init__(self, inline: bool = False):
         super().__init__("jit", lambda name, jaxpr, **_: jaxpr.out_avals)

@@ -1,7 +1,7 @@
 """Calls of kernels in C++ without XLA: call frames of its foreign function interface, by ctypes.
 
-A call takes microseconds, for nothing is compiled. Each operand and each result has memory of its
-own, as many bytes as its elements: the sanitizers see every access beyond.
+A call takes microseconds, since nothing is compiled. Each operand and each result has its own
+memory of exactly its size, so the sanitizers detect every access beyond.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ DTYPES = dict(  # numbers of XLA's dtypes
     bool=1, i8=2, i16=3, i32=4, i64=5, u8=6, u16=7, u32=8, u64=9, f16=10, f32=11, f64=12, c64=15,
     bf16=16, c128=18, f8_e5m2=19, i4=21, u2=27,
 )  # fmt: skip
-PACKED = {"i4", "u2"}  # elements of which XLA stores several in a byte
+PACKED = {"i4", "u2"}  # XLA packs several elements into a byte
 ARRAY, SCALAR, STRING = 1, 3, 4
 EXECUTE = 3
 THREADS = 3

@@ -1,4 +1,4 @@
-"""What the tests of the passes for CPUs share: the text of a program after them."""
+"""A helper of tests of the passes for CPUs: the text of a program after the passes."""
 
 import textwrap
 

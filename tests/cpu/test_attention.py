@@ -1,4 +1,4 @@
-"""Attention by the kernel: against NumPy, against what is computed without it, and its rules."""
+"""Attention by the kernel: against NumPy, against the computation without it, and its rules."""
 
 import numpy as np
 import pytest

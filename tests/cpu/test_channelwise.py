@@ -10,7 +10,7 @@ from tests.cpu.prepared import NO_KERNELS, show_prepared
 from weft import lax
 from weft.cpu.kernels import load_kernels
 
-# (what is convolved, the kernel, what the program is made of)
+# (shape of the operand, of the kernel, the operations of the program)
 WAYS = {
     "slices": [((70,), (7,)), ((12, 10), (4, 3)), ((5, 6, 7), (2, 3, 4)), ((5,), (9,))],
     "blocks": [((900,), (70,)), ((700,), (600,)), ((40, 30), (9, 11)), ((40, 30), (11, 9))],
@@ -96,7 +96,7 @@ def test_a_kernel_for_each_feature(strides, dilations, rng):
     each = [conv(x[..., i : i + 1], k[..., i : i + 1], 1) for i in range(5)]
     got = weft.jit(conv, static_argnums=2)(x, k, 5)
     np.testing.assert_allclose(got, np.concatenate(each, -1), atol=1e-5)
-    alike = [  # as one of many channels, of which but one is not zero
+    alike = [  # as one of five channels; the others are zero
         conv(x * (np.arange(5) == i), np.where(np.eye(5)[i][:, None], k[..., i : i + 1], 0), 1)
         for i in range(5)
     ]

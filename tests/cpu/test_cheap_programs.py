@@ -22,7 +22,7 @@ ALL = [*REAL, "int32", "int8", "uint8"]
 
 
 def draw(dtype, size=N, seed=0):
-    """Numbers of all magnitudes, with the ends of the dtype and what is special among them."""
+    """Return numbers of all magnitudes, with the ends of the dtype and special values."""
     rng, dtype = np.random.default_rng(seed), np.dtype(dtype)
     if dtype.kind == "b":
         return rng.random(size) < 0.5
@@ -223,7 +223,7 @@ def test_transformed():
         lambda x, y: x * y + y,  # in one
         lambda x, y: x + 0.0,  # nothing to do
         lambda x, y: 1.0 * x,
-        lambda x, y: x / 1e-39,  # a product with what is no usual number
+        lambda x, y: x / 1e-39,  # a product with a subnormal number
         lambda x, y: x**3,
         lambda x, y: (x + y, x),
         lambda x, y: x.astype("complex64"),

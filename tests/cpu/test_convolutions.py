@@ -14,7 +14,7 @@ from weft.cpu import convolutions, kernels
 from weft.options import config
 from weft.primitives.conv import conv_dimension_numbers, conv_general_dilated
 
-NATIVE = [  # (lhs, rhs, strides, padding, dilation, numbers): NHWC and HWIO but for some
+NATIVE = [  # (lhs, rhs, strides, padding, dilation, numbers): NHWC and HWIO, except for some
     ((2, 9, 11, 5), (3, 3, 5, 9), (1, 1), ((1, 1), (1, 1)), (1, 1), None),
     ((1, 17, 16, 4), (5, 2, 4, 37), (2, 3), ((3, 0), (0, 4)), (1, 2), None),  # panels, a tail
     ((3, 20, 7, 3), (1, 1, 3, 16), (1, 1), ((0, 0), (0, 0)), (1, 1), None),

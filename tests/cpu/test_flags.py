@@ -34,7 +34,7 @@ def flags_of(fun, *args, target=NO_KERNELS, partitioned=False):
 
 
 def kind_of(fun, *args, **kwargs):
-    """Whether XLA has tiles, wide vectors, and products by themselves."""
+    """Return the flags: tiles, wide vectors, and products on their own."""
     overrides, extra = flags_of(fun, *args, **kwargs)
     return NO_TILES not in extra, WIDE in overrides, NO_FUSION in overrides
 
@@ -151,7 +151,7 @@ def test_vectors_that_cores_cannot_share_evenly_run_fast(no_flags):
     assert found(lambda x: jnp.roll(x, 8), 5000) == some
     assert found(jnp.diff, 5000) == some  # one of 4999
     assert found(lambda x: jnp.tile(x, 2), 5001) == ()  # slower in the older way
-    assert found(lambda x: jnp.outer(x, x), 5001) == ()  # nor is a matrix quicker
+    assert found(lambda x: jnp.outer(x, x), 5001) == ()  # matrices are not faster either
     assert found(jnp.exp, 30_001, 3) == found(jnp.exp, 5001, 4, 5) == some
     assert found(jnp.exp, 30_000, 3) == found(jnp.exp, 3001, 32) == found(jnp.exp, 5001, 3) == ()
     assert found(lambda x: x @ x.T[:, :9], 30_001, 3) == ()

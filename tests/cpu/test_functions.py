@@ -70,7 +70,7 @@ def test_survey_of_a_program_and_of_those_that_it_holds(row, held):
     "name", ["sin", "cos", "tan", "log", "sinh", "cosh", "erf", "atan2", "pow"]
 )
 def test_kernels_compute_what_formulas_do(name):
-    """Kernels that tools/make_formulas.py writes round as XLA does, but for fused operations."""
+    """Kernels of tools/make_formulas.py round as XLA does, except for fused operations."""
     rng, fun = np.random.default_rng(0), getattr(lax, name)
     dtypes = [np.float64, np.float32] if name in ("sin", "cos", "pow") else [np.float64]
     for dtype in [np.float32] if name == "atan2" else dtypes:

@@ -18,7 +18,7 @@ def numbers(*shape, dtype=np.float32):
 
 
 def calls(fun, *args):
-    """How many kernels the program of a function calls."""
+    """Return the number of kernel calls in a function's program."""
     text = jit(fun).lower(*args).as_text()
     return text.count("weft_concatenate") + text.count("weft_pad")
 
@@ -167,7 +167,7 @@ def test_which_turns_call_the_kernel():
             text = jit(fun).lower(weft.ShapeDtypeStruct(shape, dtype)).as_text()
         return text.count("weft_view")
 
-    for _ in range(2):  # what was written before does not matter
+    for _ in range(2):  # cached text does not matter
         assert calls(lambda x: x.T + x, (300, 300)) == 0  # fuses
         assert calls(jnp.rot90, (300, 300), np.float32) == 1
         assert calls(jnp.rot90, (300, 300), native=False) == 0

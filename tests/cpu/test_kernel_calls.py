@@ -380,7 +380,7 @@ MAX_ELEMENTS = 1 << 15
 
 
 class Given(NamedTuple):
-    """A call that is to be made."""
+    """A call to make."""
 
     operands: list[Buffer]
     results: list[Buffer]

@@ -1,8 +1,8 @@
 """Every kernel in C++ with operands of every dtype that XLA has, against NumPy and ml_dtypes.
 
-A row of ROWS is a program that calls a kernel where its operands have the dtype that the row names.
-Of each other dtype the program gives the same, or is refused where it is staged: no kernel reads
-elements of a width that it does not know, such as those of four bits, which XLA packs.
+A row of ROWS is a program that calls a kernel if its operands have the dtype that the row names.
+With any other dtype the program returns the same result or is rejected when it is staged: no kernel
+reads elements of an unsupported width, such as four bits, which XLA packs.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ WIDE = "int16 uint16 int32 uint32 int64 uint64 bfloat16 float16 float32 float64"
 DTYPES = [
     dtypes.find_dtype(n, "test") for n in f"{NARROW} {BYTES} {WIDE} complex64 complex128".split()
 ]
-LACKING = {"int1", "uint1", "float6_e2m3fn", "float6_e3m2fn"}  # of which XLA has no arrays
+LACKING = {"int1", "uint1", "float6_e2m3fn", "float6_e3m2fn"}  # XLA has no arrays of these
 
 
 def draw(rng: np.random.Generator, dtype: np.dtype, *shape: int) -> np.ndarray:
@@ -49,7 +49,7 @@ def draw(rng: np.random.Generator, dtype: np.dtype, *shape: int) -> np.ndarray:
 
 
 def widen(x: Any) -> Any:
-    """The same numbers in a dtype in which NumPy computes, without rounding."""
+    """Return the numbers in a dtype of NumPy that holds them without rounding."""
     x = np.asarray(x)
     if dtypes.is_inexact(x.dtype):
         return x.astype(np.complex128 if dtypes.is_complex(x.dtype) else np.float64)
@@ -59,7 +59,7 @@ def widen(x: Any) -> Any:
 class Row(NamedTuple):
     """A program, its operands of a dtype, and what NumPy computes of the same in wide dtypes."""
 
-    usual: str  # a dtype of operands for which the kernel is called
+    usual: str  # a dtype of operands that has a kernel
     operands: Callable[[Callable[..., np.ndarray]], list]
     fun: Callable[..., Any]
     reference: Callable[..., Any] | None = None  # the function itself, of NumPy, if None
@@ -128,8 +128,8 @@ def spread_to_largest(x: np.ndarray, ct: np.ndarray) -> np.ndarray:
     return (first * ct[..., None]).reshape(x.shape)
 
 
-# The kernel that a row is for stands before the colon. Results of rows after `rounds` are rounded,
-# or wrap: but for wide floats they are compared with what is computed without kernels.
+# The kernel of a row is named before the colon. Rows after `rounds` have rounded or wrapped
+# results. They are compared with programs without kernels, except for wide floats.
 ROWS = {
     "compare": Row("float32", lambda d: [d(40, 300)], lambda x: (x > 1).any(1)),
     "compare: counts": Row(

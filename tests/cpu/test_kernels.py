@@ -149,7 +149,7 @@ def test_sorts_of_several_arrays_along_each_axis():
 
 
 def order_badly(n, lanes):
-    """Integers of which the pivots of vector_sort.h are among the smallest that are left."""
+    """Return integers that make the pivots of vector_sort.h nearly the smallest remaining ones."""
     left, ranks, given = np.arange(n), np.full(n, n), 0
     while len(left) > 8 * lanes:
         some = left[[(2 * i + 1) * len(left) // (2 * lanes) for i in range(lanes)]]
@@ -255,7 +255,7 @@ def test_the_largest_and_their_places(dtype):
 @needs_kernels
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_partitions(dtype):
-    """What precedes a chosen place is, in order, what precedes it in the sorted row."""
+    """The elements before a chosen rank are, sorted, those before it in the sorted row."""
     rng = np.random.default_rng(10)
     zero = dtype.type(0)  # -0 is 0 once it is added
     known = np.dtype(np.float32 if dtype == ml_dtypes.bfloat16 else dtype)  # to NumPy, with its NaN
@@ -286,7 +286,7 @@ def test_partitions(dtype):
 
 @needs_kernels
 def test_a_row_whose_samples_are_bad():
-    """Samples of partition.cc have the largest of what is left: each split takes few away."""
+    """The samples of partition.cc get the largest remaining elements: splits remove few."""
     left, row, high, size = np.arange(4000), np.full(4000, -1), 4000, 64
     while len(left) > 48:
         some = left[(2 * np.arange(size) + 1) * len(left) // (2 * size)]
@@ -487,7 +487,7 @@ def test_extrema_of_what_is_not_nan(dtype):
     x[3], x[:, 5] = np.nan, np.nan  # a row and a column of nothing else
     x[5, ::2], x[5, 1::2] = np.nan, -np.inf
     x[6, ::2], x[6, 1::2] = np.nan, np.inf
-    long = np.repeat(np.float32([np.nan, -np.inf]), 40_000)  # a piece of NaN alone
+    long = np.repeat(np.float32([np.nan, -np.inf]), 40_000)  # a piece of NaN only
     fun = lambda x, *more: [
         *(f(x, a) for f in (jnp.nanmax, jnp.nanmin) for a in (0, 1, None)),
         *(f(y) for f in (jnp.nanmax, jnp.nanmin) for y in more),
@@ -567,7 +567,7 @@ def test_sums_of_what_is_not_nan(dtype):
         for name, y, z in zip(names, found, expected):
             assert y.dtype == dtype
             with np.errstate(invalid="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of what is NaN alone
+                warnings.simplefilter("ignore")  # about NaN only
                 exact = getattr(np, name)(x.astype(wide), axis)
             np.testing.assert_allclose(y.astype(wide), z.astype(wide), rtol=40 * eps, atol=eps * 40)
             slack = total * eps if name == "nansum" else 4 * eps * np.maximum(np.abs(exact), 1)
@@ -744,7 +744,7 @@ HOW = "left_side", "lower", "transpose_a", "unit_diagonal"
 def test_systems_of_many_small_matrices():
     rng = np.random.default_rng(11)
     a = rng.normal(size=(37, 6, 6)).astype(np.float32)
-    a[3], a[5, 2, 2], a[8, :, 1] = 0, np.nan, np.inf  # their lanes alone are not finite
+    a[3], a[5, 2, 2], a[8, :, 1] = 0, np.nan, np.inf  # only their lanes are not finite
     good = [i for i in range(37) if i not in (3, 5, 8)]
     found, without = both(lambda a: (jnp.linalg.inv(a), jnp.linalg.det(a)), a)
     want = np.linalg.inv(a[good].astype(float)), np.linalg.det(a[good].astype(float))

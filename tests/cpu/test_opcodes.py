@@ -137,7 +137,7 @@ def test_operands_of_each_kind():
         np.testing.assert_array_equal(z, np.where(y < number, x, y))
 
 
-# A program of 20 elements from the third on: its numbers by place, and what each may not be.
+# A program of 20 elements from the third on: its numbers by place, and forbidden values of each.
 PLACES = {
     "row": (0, [0, -1, 1 << 62]), "piece": (1, [0, -1, 1 << 62]),
     "operands": (2, [0, 1, 3, -1, 17, 1 << 62]),
@@ -213,6 +213,6 @@ def test_results_take_no_slot_that_is_read_later():
     for steps in (code("add", 1, 0, 1), [*code("add", 2, 0, 1), *code("neg", 1, 2)]):
         with pytest.raises(JaxRuntimeError, match="the program must be one for"):
             run_program([*head, *steps], out, x, g).block_until_ready()
-    wider = [OPCODES["convert_element_type"], FULL, DTYPES[F64], 0, 0]  # over what is read
+    wider = [OPCODES["convert_element_type"], FULL, DTYPES[F64], 0, 0]  # over its operand
     with pytest.raises(JaxRuntimeError, match="the program must be one for"):
         run_program([*head, *wider], weft.ShapeDtypeStruct(x.shape, F64), x, g).block_until_ready()

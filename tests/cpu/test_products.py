@@ -117,7 +117,7 @@ def test_what_the_kernel_does_not_multiply(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_small_products_wake_no_thread(monkeypatch, dtype, rng):
-    """One product alone, or with little else; the same after programs in which XLA does it."""
+    """A product alone, or with few operations; also after programs where XLA computes it."""
     monkeypatch.undo()
     with config.scope(enable_x64=True, native=True):
         x, y = rng.normal(size=(20, 8)).astype(dtype), rng.normal(size=(8, 8)).astype(dtype)

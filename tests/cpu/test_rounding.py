@@ -1,4 +1,4 @@
-"""Roundings to bfloat16 by operations on bits: against the engine's own, and against NumPy."""
+"""Roundings to bfloat16 by operations on bits: against XLA's own, and against NumPy."""
 
 import functools
 
@@ -38,7 +38,7 @@ def prepare(fun, *args):
 
 
 def count_rounded(fun, *args):
-    """How many operations are rounded by bits."""
+    """Return the number of operations that are rounded by bits."""
     return count_roundings(prepare(fun, *args))
 
 
@@ -54,7 +54,7 @@ def assert_same(x, y):
 
 
 def by_the_engine(monkeypatch, fun, *args, **options):
-    """What a program gives whose roundings are XLA's."""
+    """Return the results of a program with XLA's roundings."""
     with monkeypatch.context() as patch:
         patch.setattr(rounding, "MIN_ELEMENTS", 1 << 60)
         return weft.jit(lambda *xs: fun(*xs), compiler_options=options)(*args)

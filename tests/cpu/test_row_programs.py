@@ -40,11 +40,11 @@ def is_called(fun, *args):
 
 
 def assert_rounded(found, want, dtype, units=0.51):
-    """`found` is within so many units of `want`, which is of float64; both are infinite beyond."""
+    """Assert that `found` is within `units` ulp of float64's `want`; both overflow alike."""
     found, info = np.asarray(found), ml_dtypes.finfo(dtype)
     assert found.dtype == dtype and found.shape == want.shape
     found = widen(found)
-    least = 2.0**-119 if dtype == BF16 else 0  # what is smaller may be 0, or a factor of it
+    least = 2.0**-119 if dtype == BF16 else 0  # smaller results may be 0 or inexact
     with np.errstate(all="ignore"):
         unit = np.maximum(abs(want), float(info.smallest_normal)) * float(info.eps)
         beyond = abs(want) >= float(info.max) * (1 + float(info.eps) / 4)
@@ -225,7 +225,7 @@ def test_rows(name, shape, dtype):
 
 
 def test_which_axis_is_repeated():
-    """Where all axes are alike, only the program says along which of them a row's sum lies."""
+    """If all axes have one size, only the program tells which axis a row's sum belongs to."""
     x = draw(F16, 64, 64)
     u = x.astype(np.float64)
     along = lambda x: x - jnp.sum(x, 1)

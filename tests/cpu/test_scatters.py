@@ -78,7 +78,7 @@ def write(way, x, i, u):
 @pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
 @pytest.mark.parametrize("length", [3, 200, 256, 300, 5000])
 def test_counts_in_pieces_are_numpys(dtype, length, rng):
-    """Of bytes as of wider integers: negative numbers count as 0, those too large are left out."""
+    """Bytes count as wider integers: negative numbers as 0; too large ones are ignored."""
     limits = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     x = rng.integers(max(limits[0], -9), min(limits[1], 301), 100_003, endpoint=True).astype(dtype)
     want = np.bincount(np.maximum(x.astype(int), 0), minlength=length)[:length]
@@ -179,7 +179,7 @@ def test_in_a_loop_it_writes_in_place_and_has_derivatives(rng):
 
 
 def test_what_is_left_to_xla(rng):
-    """Few updates for what is copied, long windows, floats in a row, index pairs, other dtypes."""
+    """XLA does few updates of copies, long windows, floats in a row, index pairs, other dtypes."""
     x, i = np.zeros((40, 100), np.float32), np.arange(2)
     assert not calls(lambda x: x.at[:, i].add(1), x)
     assert not calls(lambda x: x.at[i].add(1), x)

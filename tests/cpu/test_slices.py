@@ -69,7 +69,7 @@ def test_slices_are_the_same(name):
 
 
 def test_an_elimination_in_a_loop():
-    """Of two loops over the matrix a step, one wrote it, and computed the column for each element.
+    """XLA fused two loops over the matrix badly: it recomputed the column for each element.
 
     See bench/programs/polybench/lu.py.
     """

@@ -82,12 +82,12 @@ def test_programs_lowered_before_do_not_decide_what_calls_the_kernel():
     count = lambda f: weft.jit(f).lower(x).as_text().count("weft_sum")
     given, computed = lambda x: x.sum(0), lambda x: (2 * x).sum(0)
     first = count(given)
-    for _ in range(3):  # each time, patterns are kept of what is written again
+    for _ in range(3):  # each time, patterns of repeated text are cached
         assert [count(given), count(computed)] == [first, 0]
 
 
 def test_long_rows_are_reduced_side_by_side():
-    """Of each number of steps: one row and many, short, and of a length without divisors."""
+    """One row and many, short rows, and lengths without divisors, at each number of steps."""
     rng = np.random.default_rng(1)
     shapes = {(600, 500): None, (50, 1000): 1, (3, 20, 128): (1, 2), (40, 1024): -1, (36_000,): 0}
     shapes |= {(262_147,): 0, (10, 10_000): 1, (2, 131_072): 1, (270_000,): 0, (32768, 1): 0}
@@ -124,7 +124,7 @@ def test_how_a_row_is_cut():
 
 
 def test_sums_of_short_rows(rng):
-    """Also of several axes, of what is computed on the way, and within loops."""
+    """Sums of several axes, of intermediate values, and within loops."""
     for shape, axes in [((300, 2), 1), ((300, 8), -1), ((20, 30, 3), 2), ((300, 2, 3), (1, 2))]:
         x = rng.normal(size=shape).astype(np.float32)
         x[0], x[1], x[2] = -0.0, np.nan, np.inf
@@ -146,12 +146,12 @@ def test_sums_of_short_rows(rng):
 
 
 def test_short_rows_of_what_takes_long_are_computed_first():
-    """A sine, or what is far away or unknown, would be slower within XLA's loop of the sum."""
+    """A sine, or a value that is far away or unknown, would be slower in XLA's loop of the sum."""
     x = weft.ShapeDtypeStruct((5000, 4), np.float32)
     scalar = r'"stablehlo.negate"\(\S+\) : \(tensor<f32>\)'
     in_loop = lambda f, x=x: bool(re.search(scalar, weft.jit(f).lower(x).as_text()))
     jnp, total = weft.numpy, lambda y: jnp.sum(y, -1)
-    for _ in range(3):  # what was written before does not decide
+    for _ in range(3):  # cached text does not matter
         assert in_loop(total)
         assert in_loop(lambda x: total((x[:, None] - x[None]) ** 2))
         assert in_loop(lambda x: total(jnp.diagonal(x.reshape(-1, 5, 4), axis1=1, axis2=2)))
@@ -210,7 +210,7 @@ def test_what_sums_of_bytes_are_written_as():
     few, given = weft.ShapeDtypeStruct((20, 20), bool), weft.ShapeDtypeStruct((600, 600), bool)
     calls = lambda *args: text(*args).count("weft_sum")
     native = calls(lambda x: jnp.sum(x, 0), weft.ShapeDtypeStruct((600, 600), np.float32))
-    for _ in range(2):  # what was written before does not decide
+    for _ in range(2):  # cached text does not matter
         assert calls(jnp.sum, few) == calls(lambda x: jnp.sum(~x, 0), given) == 0
         assert calls(lambda x: jnp.mean(x, 0), given) == calls(jnp.sum, given) == native
         assert calls(lambda x: jnp.mean(x, 1, where=x), given) == native  # of `where`
@@ -238,13 +238,13 @@ def test_patterns_of_sums_are_for_where_nothing_is_converted():
     for f in programs:
         weft.clear_caches()
         alone.append(write(f))
-    for _ in range(3):  # each time, patterns are kept of what is written again
+    for _ in range(3):  # each time, patterns of repeated text are cached
         assert [write(f) for f in programs] == alone
 
 
 @pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16])
 def test_sums_of_halves(dtype, rng):
-    """They are added up as float32: those of all shapes, and what is reshaped before."""
+    """16-bit floats are added up as float32, in all shapes, also after a reshape."""
     places = {(70_001,): (0,), (300, 40, 70): (None, 0, 1, 2, (0, 1), (1, 2)), (3, 9000): (1, 0)}
     places |= {(2, 600, 1030): (1, (0, 1)), (20, 17, 131): (1, (1, 2))}
     for shape, axes in places.items():
@@ -285,7 +285,7 @@ def test_derivatives_through_a_mean_of_bytes(rng):
 
 
 def answers(m, x, y, number, axes):
-    """Whether comparisons with an array, and from both sides with a number, hold; and how often."""
+    """Return if comparisons hold with an array and with a number on both sides, and how often."""
     pairs = ((x, y), (x, number), (number, y))
     cells = [compare(*pair) for compare in COMPARISONS for pair in pairs]
     return [f(c, axis) for c in cells for axis in axes for f in (m.any, m.all, m.sum)]
@@ -294,7 +294,7 @@ def answers(m, x, y, number, axes):
 @pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("dtype", COMPARED.split())
 def test_answers_to_comparisons(dtype, rng):
-    """Of one long row, of rows, and of lanes, most of them of one number alone."""
+    """Answers for one long row, for rows, and for lanes, mostly with a single value."""
     shapes = {(70_001,): (0,), (8, 1100): (1, 0), (3, 260, 70): (1, (0, 1)), (2, 600): (0, None)}
     with weft.enable_x64(dtype.endswith("64")):
         for shape, axes in shapes.items():
@@ -314,7 +314,7 @@ def test_answers_to_comparisons(dtype, rng):
 
 
 def test_what_decides_a_comparison_may_be_anywhere():
-    """At the ends of what is looked at together; and of the first True, which its place is of."""
+    """The deciding element is at the ends of blocks; also for the index of the first True."""
     n = 140_001
     fun = weft.jit(
         lambda x, b, s: [
@@ -339,7 +339,7 @@ def test_what_decides_a_comparison_may_be_anywhere():
 
 
 def test_comparisons_of_special_values():
-    """As NumPy has them, but that XLA takes subnormal numbers for 0, or does not: so do kernels."""
+    """NumPy agrees, except that XLA may or may not flush subnormals; kernels do as XLA does."""
     special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 1e-40, -1e-40], np.float32)
     x, y = (np.repeat(z.ravel()[:, None], 1030, 1) for z in np.meshgrid(special, special))
     fun = lambda x, y: [f(c(x, y), 1) for c in COMPARISONS for f in (jnp.any, jnp.all, jnp.sum)]
@@ -364,7 +364,7 @@ def test_what_answers_to_comparisons_are_written_as():
     text = lambda f, *xs: weft.jit(f).lower(*xs).as_text()
     calls = lambda *args: text(*args).count("weft_compare")
     native = are_kernels_wanted()
-    for _ in range(2):  # what was written before does not decide
+    for _ in range(2):  # cached text does not matter
         assert calls(lambda x: jnp.any(x > 5), x) == native
         assert calls(lambda x: jnp.any(abs(x) > 5), x) == 0
         assert calls(lambda x, y: jnp.all(x <= y), x, x) == native

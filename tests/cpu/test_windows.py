@@ -73,7 +73,7 @@ def test_both_ways_to_scatter_agree(monkeypatch, size, strides, padding):
 def test_a_kernel_selects_as_whole_arrays_do(shape, size, strides, padding, x64, compare, rng):
     with config.scope(enable_x64=x64):
         dtype = np.float64 if x64 else np.float32
-        x = rng.integers(-3, 4, shape).astype(dtype)  # of which many are equal
+        x = rng.integers(-3, 4, shape).astype(dtype)  # many are equal
         x[rng.random(shape) < 0.05] = np.nan
         x[rng.random(shape) < 0.05] = -np.inf
         places = win.reduce_window_max(x, size, strides, padding).shape

@@ -1,4 +1,4 @@
-"""What weft.debug prints when, formats and their errors, the log."""
+"""Printing by weft.debug: its order, formats and their errors, the log."""
 
 import logging
 import textwrap

@@ -18,7 +18,7 @@ PROMPT = "(weft)" + " "  # which `list` must not find here
 
 
 def session(run, commands, *args, **options):
-    """What the prompt says to commands, in a function that has locals."""
+    """Return the prompt's answers to commands, in a function with locals."""
     out = io.StringIO()
 
     def outer(x):

@@ -1,4 +1,4 @@
-"""Arrays, keys, meshes and shardings as HTML: what they say, and pictures read back."""
+"""Arrays, keys, meshes and shardings as HTML: their text, and pictures read back."""
 
 import binascii
 import re

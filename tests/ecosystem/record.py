@@ -1,8 +1,8 @@
-"""A pytest plugin that writes what each test did, a line of JSON as soon as it is known.
+"""A pytest plugin that writes the outcome of each test, a line of JSON, as soon as it is known.
 
 tools/run_ecosystem.py runs libraries' tests with it, under the switch and on JAX. Tests that the
-file ECOSYSTEM_RESULTS has already are passed over, so that a run that was stopped goes on; one that
-was begun and never ended has stopped the process. It imports neither weft nor jax.
+file ECOSYSTEM_RESULTS has already are skipped, so that an interrupted run continues. A test that
+began and never ended has stopped the process. The plugin imports neither weft nor jax.
 """
 
 import json
@@ -82,10 +82,10 @@ def last_line(text: str) -> str:
 
 @pytest.fixture
 def record(request: pytest.FixtureRequest) -> Any:
-    """A function that writes down a pytree's arrays, to compare with those of the other run.
+    """Return a function that writes a pytree's arrays, to compare with those of the other run.
 
-    They agree to what their dtype allows, unless `rtol` says how far they may be apart, as a part
-    of the largest number of the array: results of solvers are as near as the tolerance they got.
+    They agree to the precision of their dtype, or within `rtol` times the largest number of the
+    array: results of solvers are only as accurate as their tolerance.
     """
 
     def write_arrays(tree: Any, rtol: float | None = None) -> None:

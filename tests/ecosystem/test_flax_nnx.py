@@ -291,7 +291,7 @@ def test_random_streams(record):
     nnx.reseed(drop, dropout=1)
     record([first, drop(X)])
     record(leaves(nnx.state(streams, nnx.RngCount)))
-    assert len(leaves(nnx.state(drop, nnx.RngKey))) == 0  # keys are no numbers
+    assert len(leaves(nnx.state(drop, nnx.RngKey))) == 0  # keys are not numbers
 
     @nnx.split_rngs(splits=3)
     @nnx.vmap(in_axes=(nnx.StateAxes({nnx.Param: 0, ...: 0}), None), axis_size=3)
@@ -523,5 +523,5 @@ abstract_with_sharding pure vars_as with_vars Initializer WithTag
 
 
 def test_every_public_name_is_used():
-    """Those that its own transformations are made of are used through them."""
+    """Names that its transformations are made of are used through the transformations."""
     assert not find_unused(nnx, __file__)

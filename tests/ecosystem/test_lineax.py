@@ -1,4 +1,4 @@
-"""lineax as its documentation shows it: every operator, every solver, and what is asked of them."""
+"""lineax as its documentation shows it: every operator, every solver, and their queries."""
 
 import equinox as eqx
 import jax

@@ -214,7 +214,7 @@ def test_handlers():
 
 
 def test_another_layout(tmp_path, record):
-    """What was saved in one sharding and dtype is restored in another."""
+    """Arrays saved in one sharding and dtype are restored in another."""
     with ocp.StandardCheckpointer() as checkpointer:
         checkpointer.save(tmp_path / "t", {"a": jnp.arange(8.0)})
         checkpointer.wait_until_finished()

@@ -94,9 +94,9 @@ def test_own_visualizer():
 
 
 def test_text_is_the_same(record):
-    """What stands on the page of an array is as on JAX, up to names of classes of the library.
+    """The text of an array's page is equal to JAX's, up to names of classes of the library.
 
-    But for the box that says that weft's arrays, and not JAX's, have HTML of their own.
+    An exception is the box that says that weft's arrays, and not JAX's, have their own HTML.
     """
     for name in ("tree", "nan", "bool", "struct"):
         lines = treescope.render_to_text(TREES[name]).splitlines()
@@ -113,5 +113,5 @@ register_context_manager_magic basic_interactive_setup"""
 
 
 def test_every_public_name_is_used():
-    """Those of a notebook need one."""
+    """The names for notebooks need a notebook."""
     assert not find_unused(treescope, __file__)

@@ -65,7 +65,7 @@ def load_example(name: str) -> ModuleType:
 
 
 def is_picture(path: Path) -> bool:
-    """Whether a PNG lies there."""
+    """Return True if the file is a PNG."""
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 

@@ -1,4 +1,4 @@
-"""What the examples share, where it computes, and what each says of options that it refuses."""
+"""The common parts of the examples, the device of their computation, and errors for options."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""The digits demo, run as a user runs it: what it prints, draws and returns."""
+"""The digits demo, run as a user runs it: its output, pictures and result."""
 
 import re
 import sys

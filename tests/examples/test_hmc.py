@@ -68,7 +68,7 @@ def test_leapfrog_is_of_second_order():
 
 
 def test_adaptation_finds_the_target():
-    """Where acceptance is exp(-step), steps settle at -log(target)."""
+    """With the acceptance exp(-step), steps settle at -log(target)."""
     chain = example.start_chain(jnp.zeros(1))
     for _ in range(400):
         chain = example.adapted(chain, np.exp(-np.exp(float(chain.log_step))))

@@ -148,7 +148,7 @@ predictions = vmap(partial(predict, params))(input_batch)
 predictions_of_in_axes = vmap(predict, in_axes=(None, 0))(params, input_batch)
 """
 
-# The loss is that of the logistic regression, and its weights are the params.
+# The loss is the logistic regression's, and its weights are the params.
 BLOCKS["gradients of each example"] = """
 per_example_gradients = vmap(partial(grad(loss), weights))(inputs, targets)
 """
@@ -225,7 +225,7 @@ net_params = get_params(opt_state)
 
 
 class Run:
-    """The blocks that have run: what each printed, and the names as they were after it."""
+    """The blocks that have run: the output of each, and the names after it."""
 
     def __init__(self):
         self.namespace, self.printed, self.after = {}, {}, {}

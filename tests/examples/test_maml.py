@@ -89,8 +89,8 @@ def test_tasks_are_waves_of_the_stated_heights_and_phases(maml):
 def test_meta_learning_beats_training_on_all(tmp_path):
     done = run_example("maml", "--steps", 1500, "--tasks", 10, "--out", tmp_path)
     factor = re.search(r"meta-learning is ([\d.]+) times better", done.stdout)
-    # A start that is not meta-learned is no better than the baseline: a factor of about 1.
+    # A start without meta-learning is no better than the baseline: a factor of about 1.
     assert factor is not None and float(factor[1]) > 1.4, done.stdout + done.stderr
-    assert done.returncode == 1 and "maml: missed the bar" in done.stderr  # so few steps
+    assert done.returncode == 1 and "maml: missed the bar" in done.stderr  # too few steps
     assert "1500/1500" in done.stderr
     assert is_picture(tmp_path / "maml-adaptation.png") and is_picture(tmp_path / "maml-errors.png")

@@ -45,7 +45,7 @@ def places(x, i):
 
 
 def test_round_trips(read_model):
-    """What `to_onnx` writes, read again, and compiled, is the same function."""
+    """Models that `to_onnx` writes are the same functions after reading and compiling."""
     cases = [
         (network, make_data((2, 1, 8, 8), (3, 1, 3, 3), (48, 10))),
         (recurrent, make_data((5, 3), (3, 3))),

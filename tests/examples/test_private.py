@@ -53,7 +53,7 @@ def test_renyi_of_everybody_is_the_gaussian_mechanisms():
 
 
 def test_epsilon_holds_for_the_gaussian_mechanism():
-    """Its exact curve of delta (Balle & Wang 2018, theorem 8) lies below, and not far."""
+    """Its exact curve of delta (Balle & Wang 2018, theorem 8) is slightly lower."""
     noise = 3.0
     bound = example.epsilon(example.renyi(1.0, noise), 1e-4)
 
@@ -95,7 +95,7 @@ def test_one_image_moves_the_sum_by_the_clipping_norm_at_most(problem):
 
 
 def test_noise_has_its_scale(problem):
-    """At a rate at which nobody is sampled, the sum is noise alone."""
+    """At a rate that samples nobody, the sum is only noise."""
     params, images, labels = problem
     quiet = example.private_gradient(random.key(1), params, images, labels, 1e-9, 0.3)
     vector = np.asarray(ravel_pytree(quiet)[0]) * 1e-9 * 5

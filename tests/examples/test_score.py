@@ -62,7 +62,7 @@ def test_langevin_dynamics_draw_the_gaussian_whose_score_they_follow(score):
 
     keys = random.split(random.key(2), 4000)
     drawn = np.asarray(jit(vmap(one))(keys, jnp.full((4000, 2), 3.0)))
-    # The steps at narrow noise are too short to move far: the spread is that of the wider ones.
+    # The steps at narrow noise are too short to move far: wider noise decides the spread.
     np.testing.assert_allclose(drawn.mean(0), 0, atol=0.08)
     np.testing.assert_allclose(np.cov(drawn.T), COVARIANCE, atol=0.1)
 

@@ -1,4 +1,4 @@
-"""What is said to the compiler: attributes, scheduling groups, layouts, memories, passes."""
+"""Hints for the compiler: attributes, scheduling groups, layouts, memories, passes."""
 
 import numpy as np
 import pytest

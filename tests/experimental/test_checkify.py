@@ -32,7 +32,7 @@ def error_of(f, *args, errors=checkify.user_checks):
 
 
 def says(message, text):
-    """Whether a message is `text`, with a line of this file."""
+    """Return True if a message is `text` with a line of this file."""
     return message is not None and message.startswith(text) and HERE + ":" in message
 
 

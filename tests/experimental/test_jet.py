@@ -380,7 +380,7 @@ def test_rules_of_primitives_of_ones_own():
 
 
 def test_a_rule_for_series():
-    """Its terms are coefficients, as those of JAX's rules are."""
+    """Its terms are coefficients, as in JAX's rules."""
     prim = Primitive("circle")  # sin(x + y), cos(x + y)
     prim.multiple_results = True
     pair = lambda x, y: [jnp.sin(x + y), jnp.cos(x + y)]

@@ -1,7 +1,7 @@
 """jet of every primitive, each term is the slope of the one below.
 
-Along a path, the derivative of order k + 1 is what the derivative of order k changes by: a central
-difference, of which the rules that are tested know nothing.
+Along a path, the derivative of order k + 1 is the slope of the derivative of order k: a central
+difference, which does not use the tested rules.
 """
 
 import numpy as np

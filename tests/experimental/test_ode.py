@@ -33,7 +33,7 @@ def prey(y, t, p):  # Lotka and Volterra
     return jnp.stack([a * y[0] - b * y[0] * y[1], -c * y[1] + d * y[0] * y[1]])
 
 
-def driven(y, t, w):  # a pendulum of which someone swings the other end
+def driven(y, t, w):  # a pendulum whose suspension is swung
     angle, speed = y["angle"], y["speed"]
     return {"angle": speed, "speed": -w * jnp.sin(angle) + 0.3 * jnp.cos(2 * t)}
 

@@ -1,4 +1,4 @@
-"""Executables as bytes: what comes back, in this process and in another, and what is refused."""
+"""Executables as bytes: loading in this process and in another, and rejected bytes."""
 
 import contextlib
 import os
@@ -80,7 +80,7 @@ def test_what_is_refused():
 
 
 def test_damages_are_errors_of_ours():
-    """Of any byte, and of the header with a checksum that is right: an error, or a program.
+    """A changed byte, or a changed header with a valid checksum, is an error or a program.
 
     The machine code itself is not damaged: its author is trusted, as docs/security.md says.
     """

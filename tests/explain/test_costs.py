@@ -1,4 +1,4 @@
-"""What is attributed to which line, in programs whose costs are known."""
+"""The attribution of costs to lines, in programs with known costs."""
 
 import pathlib
 import sys
@@ -112,7 +112,7 @@ def test_how_often_instructions_run():
     sorts = {"sort", "call of weft_sort"}  # with the kernels in C++ and without
     assert {k.runs for k in report.kernels if k.kind in sorts} == {3}
     (product,) = [k for k in report.kernels if k.flops >= 2 * 40**3]
-    assert product.runs == 3  # that of the while has not run
+    assert product.runs == 3  # the while has not run
     assert not [k.name for k in report.kernels if k.runs > 1 and NOWHERE in k.places]
 
 
@@ -212,7 +212,7 @@ def test_quantities():
 
 
 def made_up_report(file):
-    """One of each: lines near and far from one another, what is bound by what, arguments."""
+    """Return a report with one of each: near and far lines, bounds of all kinds, arguments."""
     report = Report("step", [Phase("trace", 0.0021), Phase("compile", 0, "kept"), Phase("run", 1)])
     place = lambda line: Place(file, line)
     fast, slow = Work(2e-3, 0, 4e6, 0, 1e3, {"dot": None}), Work(1e-3, 5e-3, 2e5, 0, 6e9)
@@ -287,7 +287,7 @@ def test_where_an_executable_came_from(monkeypatch, tmp_path):
 
 
 def test_cells_of_a_notebook_are_called_by_their_numbers(monkeypatch):
-    """As IPython calls them, in reports, errors and jaxprs; other files by their names."""
+    """IPython's names are used in reports, errors and jaxprs. Other files have their own names."""
     cells = {"/tmp/ipykernel_1/42.py": ("Cell", "In[6]")}
     shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=cells.get))
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))

@@ -46,6 +46,6 @@ def test_counts_of_known_programs(name):
     assert sum(kernel.flops for kernel in report.kernels) == pytest.approx(
         sum(work.flops for _, work in report.lines)
     )
-    if name != "loop":  # of which XLA counts one turn, as of that of a cumulative sum
+    if name != "loop":  # XLA counts one iteration, as for a cumulative sum
         found = weft.jit(f).lower(*args).cost_analysis()["flops"]
         assert flops <= 1.001 * found <= most or name == "cumulative sum"

@@ -1,4 +1,4 @@
-"""Arrays kept from the forward to the backward pass, against what is known of programs."""
+"""Arrays kept from the forward to the backward pass, in programs with known residuals."""
 
 from types import SimpleNamespace
 

@@ -85,7 +85,7 @@ def sorting(planted):
 
 
 def memory_bound(planted):
-    """Passes over a matrix, each of which waits for the one before."""
+    """Passes over a matrix, each dependent on the one before."""
 
     def f(x):
         x = apart(x * (1 / jnp.max(x)))

@@ -91,7 +91,7 @@ def corrected(wall, plain, seconds, around=("while",)):
 
 
 def test_what_the_profiler_adds_is_taken_off():
-    """Off the time between instructions first: that of the loop around them, and of no one."""
+    """It is subtracted from the gaps between instructions first: the loop's, and nobody's."""
     seconds = {"while": 3.0, "a": 4.0, "b": 2.0}
     assert corrected(10.0, 10.0, seconds) == (10.0, seconds)
     assert corrected(10.0, 12.0, seconds) == (10.0, seconds)  # the profiled run was quicker

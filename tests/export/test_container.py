@@ -1,4 +1,4 @@
-"""The bytes of exported programs: what is checked before any of them is used."""
+"""The bytes of exported programs: the checks before any of them is used."""
 
 import contextlib
 import dataclasses
@@ -144,7 +144,7 @@ def test_custom_calls_of_files_are_declared():
 
 
 def test_no_export_calls_a_kernel_of_weft():
-    """Programs of which each, compiled here, calls kernels."""
+    """Each of the programs would call kernels if it were compiled here."""
     programs = [
         (jnp.sort, X), (jnp.cumsum, X), (lambda x: jnp.zeros(9).at[x].add(1.0), np.arange(3)),
         (lambda x: lax.top_k(x, 2), X), (jnp.linalg.det, np.eye(3, dtype=np.float32)),

@@ -28,7 +28,7 @@ EXPRESSIONS = [
 
 @pytest.mark.parametrize("place", range(len(EXPRESSIONS)))
 def test_values_bounds_and_text(place):
-    """Of an expression, of what it prints as, and of its bounds, at many numbers."""
+    """The value, the text and the bounds of an expression at many numbers."""
     found = EXPRESSIONS[place](B, N)
     (again,) = specs.read_sizes(str(found), B.scope)
     assert again == found and hash(again) == hash(found)
@@ -60,7 +60,7 @@ BETWEEN = [
 
 
 def test_bounds_are_the_least_and_the_greatest_value():
-    """Of all sizes, where one at an end of what is tried is taken for one without a bound."""
+    """They hold for all sizes; an end of the tried range counts as unbounded."""
     for k, formula in enumerate(BOUNDED):
         low, high = export.symbolic_dim_bounds(formula(B, N))
         values = {formula(b, n) for b, n in itertools.product(range(1, 30), repeat=2)}

@@ -254,7 +254,7 @@ DIFFERENTIATED = [
 
 
 def test_derivatives_of_each_with_symbolic_sizes():
-    """Of programs that take, shift and pad elements; of one derivative more for all together."""
+    """Programs that take, shift and pad elements, and one more derivative of all together."""
     f = jit_all(DIFFERENTIATED)
     (x,) = arrays((5,))
     found = export.deserialize(export.export(f)(*sized("n + 2")).serialize(vjp_order=2))
@@ -342,7 +342,7 @@ def test_a_size_in_a_program():
 
 
 def test_places_taken_out_of_a_symbolic_axis():
-    """Each needs the axis to have so many elements; the error says with which constraint."""
+    """Each needs a minimum size of the axis; the error names the constraint."""
     spec = lambda *constraints: weft.ShapeDtypeStruct(
         export.symbolic_shape("n", constraints=constraints), np.float32
     )

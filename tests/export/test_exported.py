@@ -122,7 +122,7 @@ def test_a_process_without_the_code(tmp_path):
 
 
 def test_several_platforms_in_one_module():
-    """Of a program that is the same on all, and of one that is not."""
+    """A program that is equal on all platforms, and one that is not."""
     f = weft.jit(lambda x: x + 1)
     both = export.export(f, platforms=("cuda", "cpu"))(X)
     assert both.uses_global_constants and "stablehlo.case" not in both.mlir_module()

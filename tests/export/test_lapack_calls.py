@@ -32,7 +32,7 @@ LAPACK = {
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("routine", LAPACK)
 def test_calls_of_lapack_must_fit(routine, dtype):
-    """Those that weft writes do; one with an axis that is shorter, or longer, does not."""
+    """weft's own calls fit; a call with a shorter or longer axis does not."""
     if (routine, dtype) in (("gtsv", np.complex64), ("sytrd", np.complex64)):
         return  # calls of those are the same
     f = weft.jit(lambda x: weft.tree.leaves(LAPACK[routine](x)))
@@ -64,7 +64,7 @@ def test_calls_of_lapack_must_fit(routine, dtype):
 
 
 def test_a_file_with_a_call_that_does_not_fit():
-    """Such a call wrote behind the buffer of its result."""
+    """Such a call would write behind the buffer of its result."""
     x = np.eye(6, dtype=np.float32)
     found = export.export(weft.jit(jnp.linalg.cholesky))(x)
     text = found.mlir_module()

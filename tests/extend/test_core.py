@@ -34,7 +34,7 @@ def test_an_equation_written_by_hand():
 
 
 def test_primitives_take_programs_with_their_values():
-    """As JAX holds them: a ClosedJaxpr, whose constants are then written into the program."""
+    """JAX holds a ClosedJaxpr in the same way; its constants are written into the program."""
     jaxpr = make_jaxpr(jit(lambda x: 2 * x))(1.0)
     with_const = make_jaxpr(lambda x: x * np.arange(3.0, dtype=np.float32))(1.0)
     assert with_const.consts and with_const.invars is with_const.jaxpr.invars

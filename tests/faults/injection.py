@@ -37,7 +37,7 @@ SWITCHES = {
 
 
 def is_switch(code):
-    """Whether a function of weft's puts something in force for a while."""
+    """Return True if a function of weft sets something for a while."""
     return code.co_filename.startswith(HOME) and not SWITCHES.isdisjoint(code.co_names)
 
 
@@ -80,7 +80,7 @@ class Interruption:
 
 
 def state():
-    """What calls put in force for a while, in this thread."""
+    """Return the settings of this thread that calls change for a while."""
     cells = (surroundings.value, named_axes.value, mesh_in_scope.value, weft.config.enable_x64)
     return (current.trace is BOTTOM, current.source, current.scope, current.capture, *cells)
 
@@ -108,7 +108,7 @@ def places_in(program, watched=is_switch):
 
 
 def interrupt(program, place, at, watched=is_switch):
-    """What is left behind where a program is interrupted at an instruction; None: nothing."""
+    """Return the state left behind by an interrupt at an instruction; None if there is none."""
     kept = []  # an error, and so what its frames hold, as in an interactive session
     try:
         sys.settrace(Interruption(place, at, watched))

@@ -61,7 +61,7 @@ def loads(times):
 
 
 def runs(times):
-    """A loop of a tenth of a second, and what it makes is read."""
+    """Run a loop of a tenth of a second, and read its result."""
     loop = weft.jit(lambda x: weft.lax.fori_loop(0, 20000, lambda i, c: jnp.cos(c @ c), x))
     loop(X).block_until_ready()
     count_interrupts(int(times), 0.1, lambda i: np.asarray(loop(X + i)))
@@ -139,7 +139,7 @@ def no_more_files():
 
 
 def small_files_alone():
-    """As on a full disk."""
+    """Simulate a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     print(float(weft.jit(lambda x: jnp.sin(x).sum())(jnp.zeros(3))))
@@ -179,7 +179,7 @@ def fork():
 
 
 def too_large(how):
-    """A result for which there is no memory, of an operand that is not there yet."""
+    """A result without memory, of an operand that is still being computed."""
     wide = weft.jit(lambda x: jnp.broadcast_to(x, (1 << 40,)))
     slow = weft.jit(lambda x: jnp.sort(jnp.broadcast_to(x, (1000, 1000)), 0).sum() * 0)
     try:

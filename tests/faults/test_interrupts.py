@@ -6,7 +6,7 @@ from tests.faults.injection import BLOCKS, PROGRAMS, interrupt, places_in, run_b
 
 
 def left_behind(name, step, only_where_python_looks):
-    """What is left behind by the interruptions of a program, each instruction's first and last."""
+    """Return the state left behind by interrupts at each instruction, first and last."""
     program = PROGRAMS[name]
     program(), program()
     cases = [
@@ -33,7 +33,7 @@ def test_an_interruption_at_any_instruction_leaves_nothing_in_force(name):
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_what_holds_in_a_block_ends_with_it(name):
-    """At any instruction of Python's too, such as those of contextlib."""
+    """Interrupts at any instruction of Python, also in contextlib."""
     program, everything = lambda: run_block(BLOCKS[name]), lambda code: True
     program()
     places = [place for place, (_, looks) in places_in(program, everything).items() if looks]

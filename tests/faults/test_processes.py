@@ -1,4 +1,4 @@
-"""Processes interrupted, killed, forked or starved: they end well, or say what is wrong."""
+"""Processes interrupted, killed, forked or starved: they end well, or report an error."""
 
 import os
 import random
@@ -23,7 +23,7 @@ def start(cache, *args):
             **os.environ,
             "PYTHONPATH": paths,
             "WEFT_CACHE_DIR": str(cache),
-            "XLA_FLAGS": "--xla_backend_optimization_level=0",  # what is compiled is not the point
+            "XLA_FLAGS": "--xla_backend_optimization_level=0",  # fast compilation
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -102,7 +102,7 @@ def test_without_file_descriptors(tmp_path):
 @pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("how", ["repr", "asarray", "device_get"])
 def test_a_result_without_memory_is_an_error(how):
-    """In the engine NumPy ends the process where it reads such a result."""
+    """XLA's own error comes too late: NumPy ends the process when it reads such a result."""
     assert run("off", "too_large", how)[:2] == (0, "RESOURCE_EXHAUSTED 0.0\n")
 
 

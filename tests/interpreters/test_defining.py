@@ -348,7 +348,7 @@ def test_an_interpreter_inverts_programs():
         inverse(jnp.sin, {})(1.0)
 
 
-# --- the registries, and what is missing --------------------------------------------------------
+# --- the registries, and missing rules ----------------------------------------------------------
 
 
 def test_rules_can_be_read_of_weft_too():
@@ -436,7 +436,7 @@ def test_a_missing_rule_says_how_to_give_it(run, rule):
 
 
 def test_rules_of_libraries_by_size_and_name_of_the_axis():
-    """As equinox gives them, and calls them itself."""
+    """equinox defines such rules, and calls them itself."""
     named_p = core.Primitive("named")
     named_p.def_impl(lambda x: x)
     named_p.def_abstract_eval(lambda x: x)
@@ -454,7 +454,7 @@ def test_rules_of_libraries_by_size_and_name_of_the_axis():
 
 
 def test_programs_of_libraries_call_python():
-    """By a function that a rule is made of, or by the rule itself; `impl` stays as it was given."""
+    """A rule calls Python itself or by a function; `impl` stays as defined."""
     called_p, written_p = core.Primitive("called"), core.Primitive("written")
     function = lambda x: weft.pure_callback(np.sin, weft.typeof(x), x)
     for prim in (called_p, written_p):

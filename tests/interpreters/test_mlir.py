@@ -56,7 +56,7 @@ def test_programs_as_functions_and_modules():
     given = mlir.LoweringParameters(((lax.sin_p, lambda ctx, x: ctx.hlo.like("cosine", x)[0]),))
     other = mlir.lower_jaxpr_to_module("f", make_jaxpr(jnp.sin)(1.0), lowering_parameters=given)
     assert "stablehlo.cosine" in other.module and "cosine" not in module
-    assert ".sine" in weft.jit(jnp.sin).lower(1.0).as_text()  # the rule holds there alone
+    assert ".sine" in weft.jit(jnp.sin).lower(1.0).as_text()  # the rule holds only there
     assert mlir.module_to_bytecode(module).startswith(b"ML")
     scoped = weft.jit(weft.named_scope("here")(jnp.sin)).lower(1.0).as_text(debug_info=True)
     assert (

@@ -18,7 +18,7 @@ SEEN: set[str] = set()
 
 
 def collect_names(x: Any, names: dict[str, Any], done: set[int]) -> dict[str, Any]:
-    """What a text needs names for: the primitives, enumerations and tuples that tests define."""
+    """Return the primitives, enumerations and tuples of tests that a text names."""
     if isinstance(x, Program):
         if id(x.jaxpr) not in done:
             done.add(id(x.jaxpr))
@@ -38,7 +38,7 @@ def collect_names(x: Any, names: dict[str, Any], done: set[int]) -> dict[str, An
 
 
 def check_program(jaxpr: Jaxpr) -> str:
-    """What is wrong with a program as it is read back; empty if nothing is."""
+    """Return the fault of a program after reading its text; empty if there is none."""
     text, exact = str(jaxpr), unparse(jaxpr)
     names = collect_names(jaxpr, {}, set())
     again, same = parse(text, names=names), parse(exact, names=names)

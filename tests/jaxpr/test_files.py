@@ -1,4 +1,4 @@
-"""`save` and `load`: arrays bit for bit, checks of what is read, and nothing that is executed."""
+"""`save` and `load`: arrays bit for bit, checks of files, and no execution of content."""
 
 import contextlib
 import hashlib
@@ -145,7 +145,7 @@ def test_every_entry_has_a_digest_and_none_is_inflated():
 
 
 def test_damages_are_errors_of_ours():
-    """Of the bytes of a file, of its manifest with digests that are right, and of texts."""
+    """Damaged bytes of a file, manifests with valid digests, and texts."""
     program = weft.make_jaxpr(compute)(np.ones(3, np.float32))
     file = written(program)
     with zipfile.ZipFile(file) as archive:

@@ -56,7 +56,7 @@ def assert_computes_the_same(f, *args):
 def test_documents_are_read(text):
     program = parse(text)
     if ":f32" in text:
-        now = text.replace("pjit[", "jit[")  # as it is called today
+        now = text.replace("pjit[", "jit[")  # its present name
         assert "".join(str(program).split()) == "".join(now.split())
 
 
@@ -520,7 +520,7 @@ def test_a_process_that_has_imported_little_reads_every_primitive():
 
 
 def test_texts_do_not_write_operations_of_their_own():
-    """What is written into programs as it is must be attributes, and nothing after them."""
+    """Text that is copied into programs must be attributes, with nothing after them."""
     attack = "}>} : () -> ()\\n stablehlo.custom_call @weft_scatter() {a = {"
     body = "jaxpr={ lambda ; c:f32[4]. let d:f32[4] = sin c in (d,) } version=0"
     for call in (

@@ -1,4 +1,4 @@
-"""Eager calls of lax's functions: few functions of Python run, and what they give is as before."""
+"""Eager calls of lax's functions: they run few functions of Python; results are unchanged."""
 
 import pickle
 import sys

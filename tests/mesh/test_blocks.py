@@ -103,7 +103,7 @@ for t in threads:
 assert not failed, failed[0]
 """
 
-# A child may not run programs, but it may free arrays, and what it keeps.
+# A child process must not run programs, but may free arrays and keep their blocks.
 FORK = """
 warnings.simplefilter("ignore")
 kept = blocks.count_kept_bytes()
@@ -130,9 +130,8 @@ weft.clear_caches()
 assert blocks.count_kept_bytes() == 0 and before - resident() > 14 * MB
 """
 
-# A request that is refused frees all that is kept, and asks again. The blocks are larger than
-# 32 MB: smaller ones may lie in the C library's heap, which keeps their addresses, and the limit
-# counts these.
+# A refused request frees all kept blocks, and is repeated. The blocks are larger than 32 MB:
+# smaller ones may be in glibc's heap, which keeps their addresses, and the limit counts addresses.
 REFUSED = """
 made = weft.jit(lambda: jnp.arange(40 * MB, dtype=np.float32))
 made.lower().compile()
@@ -183,13 +182,13 @@ assert blocks.count_kept_bytes() == 0
 
 
 def test_what_is_kept_is_sound_and_bounded_and_given_back():
-    """In one process, as importing takes most of the time."""
+    """All in one process, since importing takes most of the time."""
     parts = VIEWS_AND_DONATION, THREADS, FORK, GIVEN_BACK, REFUSED, VARYING, IDLE
     run("".join(parts))
 
 
 def test_without_the_library_nothing_is_kept(tmp_path, monkeypatch):
-    """So it is on other systems, and where the processor or jaxlib is not as expected."""
+    """This is the case on other systems, and with an unexpected processor or jaxlib."""
     monkeypatch.setattr(blocks, "load_library", functools.cache(lambda: None))
     assert not blocks.keep_blocks() and blocks.count_kept_bytes() == 0
     blocks.free_kept_blocks()

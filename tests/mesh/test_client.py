@@ -1,4 +1,4 @@
-"""The client: made on first use, with as many devices as the options say."""
+"""The client: made on first use, with the number of devices that the options say."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from weft.mesh.client import default_device
 
 
 def output(program, **environment):
-    """What a program prints in a process of its own."""
+    """Return the output of a program in a new process."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         capture_output=True,

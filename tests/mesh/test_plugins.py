@@ -33,7 +33,7 @@ def distribution(root, name, module, library, entry=True):
 
 
 def run(program, path=None, **environment):
-    """What a program prints in a process of its own, with the folder `path` among the packages."""
+    """Return the output of a program in a new process, with the folder `path` among packages."""
     paths = [*([str(path)] if path else []), os.environ.get("PYTHONPATH", "")]
     inherited = {k: v for k, v in os.environ.items() if "PLATFORM" not in k}
     done = subprocess.run(
@@ -169,11 +169,11 @@ def test_what_a_program_is_written_for():
     assert client.clients() == (client.client(),)
 
 
-# --- a GPU that is none: what the engine would be asked -------------------------------------------
+# --- a fake GPU: the calls that jaxlib would get --------------------------------------------------
 
 
 class Engine:
-    """In place of the engine: notes calls, and gives their names."""
+    """A replacement of jaxlib: records calls, and returns their names."""
 
     def __init__(self):
         self.calls = []
@@ -196,7 +196,7 @@ def ffi_handlers(): return [("solve", 2)]
 
 @pytest.fixture
 def engine(tmp_path, monkeypatch):
-    """One that knows no plugins, in a process that has those of `tmp_path` alone."""
+    """A replacement without plugins, in a process that has only the plugins of `tmp_path`."""
     engine = Engine()
     for module in (plugins, client):
         monkeypatch.setattr(module, "_jax", engine)
@@ -210,10 +210,10 @@ def engine(tmp_path, monkeypatch):
     known = {p.platform: p for p in list_installed_plugins([str(tmp_path)])}
     home = tmp_path / "jax_cuda13_plugin"
     home.mkdir()
-    (home / "__init__.py").touch()  # comes before a real one, as a folder alone does not
+    (home / "__init__.py").touch()  # comes before a real one, unlike a folder only
     (home / "cuda_plugin_extension.py").write_text(KERNELS)
     (home / "_solver.py").write_text("def registrations(): return {'qr': 3}")
-    # Without LAPACK's functions these would call what is nowhere.
+    # Without LAPACK's functions these would call null pointers.
     (home / "_hybrid.py").write_text(
         "def registrations(): return known\nknown = {}\ndef initialize(): known['eig'] = 4"
     )

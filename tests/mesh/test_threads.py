@@ -1,4 +1,4 @@
-"""How many threads a process computes with."""
+"""The number of threads of a process."""
 
 import os
 import subprocess
@@ -63,7 +63,7 @@ def test_a_quota_below_the_processors_is_the_default(monkeypatch):
     assert os.environ["NPROC"] == "3" and threads.count_threads() == 3
     monkeypatch.setattr(threads, "read_quota", lambda: 1)
     threads.limit_threads()
-    assert threads.count_threads() == 3  # the user's variable, or that of an earlier call, stays
+    assert threads.count_threads() == 3  # the user's variable, or an earlier call's, stays
 
 
 COUNTS = """

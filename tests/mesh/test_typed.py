@@ -183,7 +183,7 @@ def test_derivatives_lie_as_their_values():
     assert result(weft.grad(loss, (0, 1)), x, w) == "f32[8@X,4], f32[4,6@Y]"
     assert result(lambda x: weft.jvp(jnp.sin, (x,), (x,)), XY) == "f32[8@X,4@Y], f32[8@X,4@Y]"
     across = lambda x: weft.jvp(jnp.sin, (to(x, "X"),), (to(x, None, "X"),))
-    assert result(across, XY) == "f32[8@X,4], f32[8@X,4]"  # tangents lie as their primals
+    assert result(across, XY) == "f32[8@X,4], f32[8@X,4]"  # tangents are sharded as their primals
     along = lambda x, w: weft.linearize(lambda w: x @ w, w)[1](to(w, "X"))
     assert result(along, x, w) == "f32[8@X,6@Y]"
     reduced = struct(shape=(4, 6), reduced={"X"})

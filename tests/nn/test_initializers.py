@@ -1,4 +1,4 @@
-"""Initial weights: their spread, their shapes and dtypes, what is refused."""
+"""Initial weights: their spread, their shapes and dtypes, errors."""
 
 import numpy as np
 import pytest

@@ -78,7 +78,7 @@ class Draw:
         return name, self.one_of(kinds)
 
     def shape(self, least: int = 0) -> tuple[int, ...]:
-        """Return a shape with at least so many axes."""
+        """Return a shape with at least `least` axes."""
         rank = int(self.rng.integers(least, 4))
         return tuple([int(n) for n in self.rng.choice([0, 1, 2, 3], rank, p=[0.1, 0.2, 0.3, 0.4])])
 
@@ -146,7 +146,7 @@ def draw_binary(draw: Draw) -> str:
 
 
 def draw_in_place(draw: Draw) -> str:
-    """An in-place operator; the dtype and the shape are those of the left operand."""
+    """Draw an in-place operator; the left operand decides the dtype and the shape."""
     name, dtype = draw.row(IN_PLACE)
     shape = draw.shape()
     y = draw.array(dtype, shape[1:], 1) if draw.rng.random() < 0.7 else draw.number(dtype)

@@ -1,4 +1,4 @@
-"""What tests of weft.numpy compare with NumPy, and the arrays that many of them give."""
+"""Helpers of tests of weft.numpy: comparisons with NumPy, and common arrays."""
 
 from typing import Any
 

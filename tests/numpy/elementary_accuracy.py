@@ -1,8 +1,8 @@
-"""How exact the elementary functions are, in units in the last place, against mpmath.
+"""The accuracy of the elementary functions, in units in the last place, against mpmath.
 
-`python -m tests.numpy.elementary_accuracy` writes their table in docs/special.md. Points are spread
-over the whole domain of a function, by their exponents, and lie near its zeros, its poles and the
-ends of its branches. Errors of complex results are of their modulus.
+`python -m tests.numpy.elementary_accuracy` writes their table in docs/special.md. Points are
+distributed over the whole domain of a function, by their exponents, and near its zeros, its poles
+and the ends of its branches. Errors of complex results are relative to their modulus.
 """
 
 import itertools

@@ -78,9 +78,9 @@ def evaluate_weft(texts: Iterable[str], arrays: dict) -> dict[str, Any]:
 
 
 def differ(found: Any, wanted: list, near: dict, dtypes: bool = True) -> str | None:
-    """Return what is wrong with the result of a call, or None.
+    """Return the difference of a call's result, or None.
 
-    `near` has the tolerance of each dtype whose values are not to be exact.
+    `near` has the tolerance of each dtype with inexact values.
     """
     if isinstance(found, Exception):
         return f"{type(found).__name__}: {' '.join(str(found).split())[:200]}"

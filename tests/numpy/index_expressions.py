@@ -1,7 +1,7 @@
-"""Random index expressions, and what they mean: NumPy's own indexing, on a padded array.
+"""Random index expressions, and their meaning: NumPy's own indexing, on a padded array.
 
-An index out of bounds has no meaning in NumPy. The references here add an element to the end of
-each axis, and an index that is out of bounds names that.
+An index out of bounds has no meaning in NumPy. The references here append an element to each axis,
+and an index out of bounds refers to it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ DTYPES = [np.dtype(name) for name in ["int32", "int64", "int16", "int8", "uint8"
 class Entry(NamedTuple):
     """An entry of an index, and the first axis that it is for.
 
-    `form` says how weft is given it: "static" as it is, "constant" as an Array, "array" as an
+    `form` says how weft gets it: "static" as a Python value, "constant" as an Array, "array" as an
     argument, "list" as a list of scalars that are arguments.
     """
 
@@ -178,7 +178,7 @@ def random_entry(
     return Entry(slice(*bounds, [None, 1, 2, -1, -2, 3][rng.integers(6)]), "static", axis)
 
 
-# --- what they mean -----------------------------------------------------------------------------
+# --- their meaning ------------------------------------------------------------------------------
 
 
 def pad_array(x: np.ndarray, value: Any) -> np.ndarray:

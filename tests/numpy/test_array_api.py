@@ -1,7 +1,7 @@
 """The Python array API standard: its names, signatures, dtypes and values, as far as JAX meets it.
 
-Names and signatures are those of golden/array_api.json (version 2024.12); what functions give is
-compared with NumPy's, which conforms to the standard since 2.0.
+Names and signatures are those of golden/array_api.json (version 2024.12). Results are compared with
+NumPy's, which conforms to the standard since 2.0.
 """
 
 import functools

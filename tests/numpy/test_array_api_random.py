@@ -15,7 +15,7 @@ COUNT = 50
 
 
 def compare_random_calls(seed):
-    """Return what is wrong with the calls of a seed."""
+    """Return the failures of a seed's calls."""
     draw = Draw(seed)
     texts = [draw.call() for _ in range(COUNT)]
     wanted = evaluate_numpy(texts, draw.arrays)

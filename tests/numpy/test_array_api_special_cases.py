@@ -32,7 +32,7 @@ multiply not_equal pow remainder subtract
 
 
 def same(got, want, near, signed):
-    """Where two arrays are equal: NaN, infinities and zeros with their signs, others nearly."""
+    """Return True if arrays are equal: NaN, infinities and zeros with signs, others nearly."""
     finite = np.isfinite(want)
     close = np.isclose(got, want, rtol=near, atol=0 if signed else near)
     good = np.where(finite & (want != 0), close, (np.isnan(want) & np.isnan(got)) | (got == want))

@@ -66,7 +66,7 @@ def draw_einsum(rng):
 
 @pytest.mark.parametrize("seed", range(50 if ALL else 2))
 def test_random_einsums(seed):
-    """Of forty each, in one program and in eager calls, their derivative along the operands too."""
+    """Forty in one program and in eager calls, with their derivatives along the operands."""
     rng = np.random.default_rng(seed)
     cases = [draw_einsum(rng) for _ in range(40)]
     wants = [np.einsum(text, *xs) for text, xs in cases]

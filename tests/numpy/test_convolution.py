@@ -105,7 +105,7 @@ def test_kaiser(beta):
 
 
 def test_i0_is_as_large_as_its_dtype_allows():
-    """Where exp(x) overflows the value does not yet; at infinity it is infinite."""
+    """The value is finite where exp(x) overflows; at infinity it is infinite."""
     x = np.array([0.0, 1.0, -3.0, 88.0, 91.5, 3e38, -3e38, np.inf, -np.inf, np.nan], np.float32)
     want = np.where(np.isinf(x), np.inf, scipy.special.i0(x.astype(float)))
     with np.errstate(over="ignore"):

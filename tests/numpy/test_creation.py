@@ -175,7 +175,7 @@ def test_full():
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1e19, 300.7, -1.5])
 @pytest.mark.filterwarnings("ignore:x.at")
 def test_floats_become_integers_eagerly_as_under_jit(value):
-    """As astype: 0 for NaN, the nearest that there is."""
+    """They are converted as by astype: 0 for NaN, otherwise the nearest integer."""
     x = jnp.arange(2, dtype=np.uint8)
     f = lambda: (jnp.full(2, value, np.uint8), jnp.full_like(x, value), x.at[:].set(value))
     want = jnp.full(2, value).astype(np.uint8).tolist()

@@ -173,7 +173,7 @@ def test_powers_with_truth_values_are_not_weak():
         x**-1
 
 
-# functions of two integers -> those of Python; divisors, powers and shifts are positive
+# functions of two integers -> Python's; divisors, powers and shifts are positive
 ANY_PAIR = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -209,7 +209,7 @@ OF_ONE = {
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
 def test_integers_at_the_extremes_of_their_dtype(dtype):
-    """Results are those of Python's integers, modulo 2 ** bits."""
+    """Results are Python's integers modulo 2 ** bits."""
     info = np.iinfo(dtype)
     numbers = [info.min, info.min + 1, info.min // 2, info.max, info.max - 1, info.max // 3]
     numbers = sorted({*numbers, 0, 1, 2, 3, 6, 31, 64, *([-1, -2, -3, -64] if info.min else [])})

@@ -118,7 +118,7 @@ def differ(name, got, want, size):
 
 
 def find_differences(dtype, names, run):
-    """Return the calls whose results are not those of NumPy."""
+    """Return the calls with results that differ from NumPy's."""
     arrays = make_operands(dtype)
     v, wrong, checked = arrays["v"], [], set()
     texts = {f"np.{name}({operands})": name for name in names for operands in ("v", "x, y")}

@@ -16,7 +16,7 @@ from tests.docstrings import check_examples
 from weft import dtypes
 from weft.numpy import files
 
-# Those that there are arrays of without enable_x64; XLA:CPU has none of six bits.
+# The dtypes of arrays without enable_x64; XLA:CPU has no arrays of six bits.
 KINDS = [
     kind.__name__
     for kind in {x for x in vars(jnp).values() if type(x) is type(jnp.int8)}

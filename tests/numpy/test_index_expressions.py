@@ -32,7 +32,7 @@ def make_array(rng, shape):
 
 
 def random_values(rng, e):
-    """A number, or an array of the shape of what is read, or of its last axis."""
+    """Return a number, or an array of the shape of the elements read, or of its last axis."""
     shape = np.zeros(e.shape)[e.clamp()].shape
     kind = 0 if repeats(e) else rng.integers(3)
     if kind == 0:
@@ -47,7 +47,7 @@ def check(found, wanted, expressions):
 
 
 def run_all(fun, expressions, *operands):
-    """What a function of (array, index, operands) gives for each expression, as one program."""
+    """Return the results of a function of (array, index, operands) for all expressions."""
     arrays = [e.arrays for e in expressions]
     rng = np.random.default_rng(len(expressions))
     xs = [make_array(rng, e.shape) for e in expressions]
@@ -121,7 +121,7 @@ def test_reading_and_writing_now(seed):
 @pytest.mark.sample(one_in=15)
 @pytest.mark.parametrize("seed", range(CASES))
 def test_gradients(seed):
-    """Of sum(w * x[index]) in x, and of sum(w * x.at[index].add(y)), and set, in x and y."""
+    """Gradients of sum(w * x[index]) in x, and of sum(w * x.at[index].add(y)), and set, in both."""
     rng = np.random.default_rng(400 + seed)
     expressions = [random_expression(rng) for _ in range(20)]
     shapes = [np.zeros(e.shape)[e.clamp()].shape for e in expressions]

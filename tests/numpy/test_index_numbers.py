@@ -107,7 +107,7 @@ def test_numbers_of_different_dtypes_in_one_index(run, wide):
 
 @pytest.mark.parametrize("fill", [np.nan, -1, 7j, True, np.float32(2), np.uint8(200), None])
 def test_fill_values_of_places(fill):
-    """Of `nonzero` and its like: as if appended to the places, in the common dtype."""
+    """`nonzero` and similar functions: as if appended to the places, in the common dtype."""
     x = np.array([[0, 3.0], [0, 1]])
     rest = 0 if fill is None else fill
     wanted = [np.append(i, [rest] * 2) for i in np.nonzero(x)]

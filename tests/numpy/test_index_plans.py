@@ -1,4 +1,4 @@
-"""What an index means: bounds, mistakes, arrays that do not broadcast, tracers in an index."""
+"""Meanings of an index: bounds, mistakes, arrays that do not broadcast, tracers in an index."""
 
 import itertools
 
@@ -164,7 +164,7 @@ def test_tracers_as_bounds_and_masks():
 
 
 def test_slices_of_symbolic_axes_are_pythons():
-    """Sizes of slices as formulas, at several sizes of the axis, against those of a range."""
+    """Sizes of slices are formulas; they equal a range's at several sizes of the axis."""
     (n,) = weft.export.symbolic_shape("n")
     aval = weft.ShapeDtypeStruct((n,), np.float32)
     ends = (None, -9, -2, 0, 1, 3, 9)

@@ -357,7 +357,7 @@ PLACES = np.array([0, 3, -1, -4, 4, 9, -5, -9])
 
 
 def expected_places(i, n, mode, wrap):
-    """Where an axis of size n is read, and whether there is anything."""
+    """Return the positions read on an axis of size n, and True where there is an element."""
     i = np.where(wrap & (i < 0), i + n, i)
     return np.clip(i, 0, n - 1), (i >= 0) & (i < n) | (mode == "clip")
 

@@ -43,7 +43,7 @@ VALUES = {
     "reflect_type": ["odd"], "shape": [(2, 6), (12,)], "include_initial": [True], "min": [1.0],
     "max": [3.0], "deg": [True], "w": [np.ones(4)], "optimize": [True], "order": ["C", "F"],
 }  # fmt: skip
-# Keywords that mean nothing where arrays have no memory layout, and those that are of ufuncs alone.
+# Keywords that mean nothing for arrays without a memory layout, and keywords of ufuncs only.
 MEANINGLESS = {"out", "like", "casting", "subok", "device", "sorter"}
 
 # The leading arguments, where these are not one of OPERANDS.
@@ -116,7 +116,7 @@ def leaves_of(x):
 
 
 def call_first(fun, name, kwargs):
-    """The first arguments that NumPy takes with these keywords, and what it makes of them."""
+    """Return the first arguments that NumPy takes with these keywords, and its result."""
     given = ARGUMENTS.get(name)
     for args in OPERANDS if given is None else [given]:
         try:
@@ -187,7 +187,7 @@ def make_arrays(dtype):
 
 
 def compare_calls(dtype, texts):
-    """Return what is wrong with calls of operands of a dtype."""
+    """Return the failures of calls on operands of a dtype."""
     arrays = make_arrays(dtype)
     apart = (OTHER + REFUSED.get(dtype, "")).split()
     texts = [text for text in texts if not text.replace(" ", "").startswith(tuple(apart))]

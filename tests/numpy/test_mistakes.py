@@ -1,4 +1,4 @@
-"""What functions of arrays refuse: one row for each mistake, with the whole message."""
+"""Errors of functions of arrays: one row for each mistake, with the whole message."""
 # ruff: noqa: E501  (a mistake is one row)
 
 import numpy as np

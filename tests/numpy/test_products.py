@@ -152,7 +152,7 @@ def test_trace_adds_in_the_dtype_of_sum():
 @pytest.mark.parametrize("sizes", [(3, 3), (2, 3), (3, 2), (2, 2)])
 def test_cross(sizes, rng):
     a, b = draw(rng, 4, sizes[0]), draw(rng, sizes[1])
-    # NumPy 2.5 takes no vectors of length 2 any more: those lie in the plane z = 0
+    # NumPy 2.5 takes no vectors of length 2 any more: they are padded to the plane z = 0.
     flat = [np.pad(v, [(0, 0)] * (v.ndim - 1) + [(0, 3 - v.shape[-1])]) for v in (a, b)]
     want = np.cross(*flat)
     want = want[..., 2] if sizes == (2, 2) else want

@@ -10,7 +10,7 @@ from weft.errors import ShapeError
 
 
 def by_loop(operand, output, start, size, at):
-    """What each copy has in the end."""
+    """Return the final contents of each copy."""
     out, copies, each = output.copy(), len(operand), start.shape[1] // len(operand)
     for sender in range(copies):
         for i in range(start.shape[1]):

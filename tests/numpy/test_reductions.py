@@ -250,7 +250,7 @@ LARGE_HOLES = np.where(LARGE > 1.5, NAN, LARGE).astype(np.float32)
 
 
 def each_order(fun, orders=ORDERS):
-    """The function over each order of axes, once as it is and once compiled."""
+    """Return the function over each order of axes, eager and compiled."""
     listed = [tuple(a) if type(a) is list else a for a in orders]
     run = lambda *xs: [fun(*xs, axis=axis) for axis in orders]
     return listed, [run, jit(run), lambda *xs: vmap(run, -1, -1)(*[x[..., None] for x in xs])]
@@ -318,7 +318,7 @@ REDUCED = {
 @pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", REDUCED)
 def test_axes_in_any_order(name):
-    """Of arrays that kernels take, with the operand given, computed before, and mapped."""
+    """Arrays that kernels take, as an argument, computed before, and mapped."""
     fun, reference = REDUCED[name]
     x = LARGE_HOLES if name.startswith("nan") else LARGE
     x = np.exp(x / 50) if "prod" in name else x

@@ -385,7 +385,7 @@ def test_a_reference_keeps_its_type():
 
 
 def random_index(rng, shape):
-    """An index of NumPy's for which it gives a view, which is not empty."""
+    """Return an index of NumPy's that selects a nonempty view."""
     entries = []
     for n in shape[: rng.randint(1, len(shape))]:
         i = rng.randrange(n)
@@ -404,7 +404,7 @@ def take_view(part, index):
 
 
 def random_parts(seed):
-    """What is done to parts: how, to which part of which part, by which factor, and where."""
+    """Return operations on parts: the operation, the part, the factor, and the place."""
     rng = pyrandom.Random(seed)
     ops = []
     for _ in range(3):
@@ -449,7 +449,7 @@ WAYS = {
 
 
 def run_parts(ops, x, v):
-    """The array after what is done to its parts, through a reference."""
+    """Return the array after operations on its parts, through a reference."""
     r = weft.new_ref(x)
     for kind, chain, last, factor, way in ops:
         take = lambda r, chain=chain: functools.reduce(lambda part, i: part.at[i], chain, r)
@@ -504,7 +504,7 @@ DTYPES = [
 
 
 def exchange(part, v):
-    """Write to the first element of a part, and what was there to the last."""
+    """Swap the first element of a part, and write its old value to the last."""
     part[-1] = ref.swap(part, 0, v)
 
 

@@ -76,7 +76,7 @@ def test_sets():
 
 @pytest.mark.parametrize("axis", [None, 1])
 def test_unique_gives_what_is_asked_for(axis):
-    """All choices of results, of a known number or of as many as there are."""
+    """All combinations of results, with a fixed size and without."""
     x = np.array([[3, 1, 3, 1, 7], [2, 0, 2, 1, 7]], np.int32)
     names = ("return_index", "return_inverse", "return_counts")
     choices = [dict(zip(names, c, strict=True)) for c in itertools.product([False, True], repeat=3)]

@@ -1,4 +1,4 @@
-"""Functions of float16 whose results are finite, though what is computed on the way overflows."""
+"""Functions of float16 with finite results and intermediate values that overflow."""
 
 import numpy as np
 import pytest

@@ -34,7 +34,7 @@ def place_by_hand(x, share):
 
 
 def test_infinities():
-    """An infinity counts only where it is a neighbour; between two opposite ones is no number."""
+    """An infinity counts only as a neighbour; between opposite infinities the result is NaN."""
     inf = np.inf
     rows = [[1, inf, inf], [-inf, -inf, 1], [-inf, 1, inf], [inf, inf, inf], [-inf, inf, inf]]
     rows = np.float32([r + [last] for r in rows for last in (2, -inf, inf)])

@@ -55,7 +55,7 @@ INDICES = [
 
 
 def updated(method, index, values):
-    """What NumPy makes of HOST."""
+    """Return NumPy's result on HOST."""
     out = HOST.copy()
     METHODS[method](out, index, values)
     return out
@@ -148,7 +148,7 @@ def test_traced_masks():
 
 @pytest.mark.parametrize("method", ["set", "add", "divide"])
 def test_values_where_a_traced_mask_holds(method):
-    """Of every shape that is the same at all places, or told what it should be."""
+    """Values that have one shape for all masks, or whose size is given."""
     xs = np.arange(1, 7, dtype=np.float32).reshape(2, 3), np.ones((2, 1), np.float32)
     masks = [x[:, 0] > n for x in xs for n in (0, 9)] + [x > 2 for x in xs]
     cases = [(x, m) for x in xs for m in masks if x.shape[: m.ndim] == m.shape]
@@ -357,7 +357,7 @@ def test_an_index_of_arrays_and_numbers_is_written_again_as_it_was():
 @pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("op", METHODS)
 def test_an_index_of_one_array_is_written_again_as_it_was(op):
-    """The program is found by the types alone: of masks, narrow integers, keywords, numbers."""
+    """Types decide the program, not values: of masks, narrow integers, keywords, numbers."""
     x = 1 + HOST[:, 0] / 64
     indices = [PAIR, TWICE, TWICE.astype(np.int8), np.int32(1), np.array([7, -9]), x[:, 0] > 1.2]
     for _ in range(2):

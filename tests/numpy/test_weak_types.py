@@ -1,7 +1,7 @@
-"""The dtypes of results of mixed operands, and whether they are weak, are those of JAX.
+"""The dtypes of results of mixed operands, and their weak types, are equal to JAX's.
 
 tests/golden/weak_types.json has JAX's (tools/make_weak_types.py), with 32-bit and 64-bit types. The
-tables here have the calls with other results, by what is different and why.
+tables here have the calls with other results, by difference and reason.
 """
 
 import collections

@@ -13,7 +13,7 @@ number = np.float32
 
 
 def folded(f, *args):
-    """What is left of a function's equations, and its first result if that is a number."""
+    """Return the remaining equations of a function, and its first result if it is a number."""
     jaxpr = weft.make_jaxpr(f)(*args).jaxpr
     after = fold_constants(jaxpr)
     check_jaxpr(after)
@@ -58,7 +58,7 @@ def test_numbers_within_nested_programs():
     jaxpr = weft.make_jaxpr(weft.jit(lambda x: x + lax.mul(number(2), number(3))))(x).jaxpr
     (call,) = fold_constants(jaxpr).eqns
     assert [e.primitive.name for e in call.params["jaxpr"].eqns] == ["add"]
-    assert len(jaxpr.eqns[0].params["jaxpr"].eqns) == 2  # as it was
+    assert len(jaxpr.eqns[0].params["jaxpr"].eqns) == 2  # unchanged
 
 
 def test_which_numbers_are_those_of_another_dtype_as_well():

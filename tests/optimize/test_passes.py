@@ -1,4 +1,4 @@
-"""Which passes a program goes through, and in which order; all of them on random programs."""
+"""The passes that a program goes through, and their order; all passes on random programs."""
 
 import functools
 
@@ -88,10 +88,9 @@ def test_programs_are_written_after_every_pass(tmp_path):
 
 
 def apply_one_by_one(jaxpr, args):
-    """What a program gives where each operation is computed alone, loops and branches written out.
+    """Return a program's results, with each operation computed on its own and loops unrolled.
 
-    The engine rounds a product and a sum that it computes together once. Where they are apart does
-    not matter here.
+    XLA rounds only once when it fuses a product and a sum. Such differences do not matter here.
     """
     env = dict(zip(jaxpr.invars, args, strict=True))
     value = lambda a: a.read() if hasattr(a, "val") else env[a]
@@ -129,7 +128,7 @@ def run_turns(eqn, bodies, ins):
 
 
 def bits(outs):
-    """Values by their bits, but that there is one NaN."""
+    """Return values by their bits, with a single NaN."""
     return [np.where(np.isnan(x), np.nan, x).tobytes() for x in map(np.asarray, outs)]
 
 
@@ -149,7 +148,7 @@ def test_programs_give_the_same_bits_after_each_pass(seed):
     after = run_passes(jaxpr, PASSES)
     assert bits(apply_one_by_one(after, args)) == wanted
     assert count_equations(after) <= count_equations(jaxpr)
-    assert str(jaxpr) == text  # as it was
+    assert str(jaxpr) == text  # unchanged
 
 
 def test_keys_effects_and_shardings_survive():
@@ -182,7 +181,7 @@ def test_what_is_compiled_after_all_passes():
 
 
 def test_derivatives_of_high_order_are_shortened():
-    """Of 2,100 operations of the ninth derivative of tanh 1,300 are not needed."""
+    """The ninth derivative of tanh has 2,100 operations; 1,300 of them are not needed."""
     f = jnp.tanh
     for _ in range(9):
         f = weft.grad(f)

@@ -1,7 +1,7 @@
-"""Small functions with sizes that vary: what is padded, and what must not notice.
+"""Small functions with sizes that vary: padded programs, whose results must not change.
 
-A program is a function, the texts of the shapes of its arguments, and shapes to begin with. Sizes
-are named n and m; other sizes are fixed.
+A program is a function, the texts of the shapes of its arguments, and initial shapes. Sizes are
+named n and m; other sizes are fixed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`jit(sizes=...)`: what is traced and compiled how often, and what is refused."""
+"""`jit(sizes=...)`: the number of traces and compilations, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operations become what on padded arrays."""
+"""The translations of operations to padded arrays."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.padding.programs import Program
 from tests.padding.test_interpret import check
 from weft import lax, nn
 
-# For each kind: operations of the value, of x [n, 3], of y [n] and of i [n], and what they give.
+# For each kind: operations of the value, of x [n, 3], of y [n] and of i [n], and their kinds.
 OPERATIONS = {
     "M": [
         ("M", lambda a, x, y, i: jnp.sin(a) + x),

@@ -1,4 +1,4 @@
-"""Bounds of sizes, their values at run time, and the errors of what is refused."""
+"""Bounds of sizes, their values at run time, and errors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Run files of tests in a process of their own, with as many CPU devices as they need.
+"""Run test files in a separate process, with the number of CPU devices that they need.
 
-How many devices there are is settled when a process first uses them, and the main run has one.
+A process fixes the number of devices when it first uses them, and the main run has one.
 """
 
 import os

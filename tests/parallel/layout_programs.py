@@ -1,4 +1,4 @@
-"""Small programs over a mesh of eight devices, and how each says that its results lie.
+"""Small programs over a mesh of eight devices, and the shardings of their results.
 
 The module imports neither weft nor JAX: `programs(jax)` takes either. With JAX 0.10.2,
 
@@ -46,7 +46,7 @@ def describe_array(jax, y):
 
 
 def answer(jax, program):
-    """What a program gives, as text; "error" for any error."""
+    """Return a program's result as text; "error" for any error."""
     try:
         return describe(jax, program())
     except Exception:
@@ -89,7 +89,7 @@ def put(jax, mesh, *spec, x=ROWS, **kinds):
 
 
 def creation(jax, mesh):
-    """New arrays where nothing, a device, a sharding or a spec says where they lie."""
+    """New arrays with the default placement, a device, a sharding or a spec."""
     jnp, lax, random = jax.numpy, jax.lax, jax.random
     key = lambda: random.key(0)
     makers = {
@@ -298,7 +298,7 @@ def several(jax, mesh):
 
 
 def objects(jax, mesh):
-    """None in place of a spec passes an argument as it is."""
+    """None in place of a spec passes an argument unchanged."""
     P = jax.P
     x = np.arange(8, dtype=np.float32)
     over = lambda f, *ins: jax.shard_map(f, mesh=mesh["auto"], in_specs=ins, out_specs=P("x"))

@@ -1,6 +1,7 @@
-"""What each of several processes runs: the body named on the command line; see test_processes.py.
+"""The program of each of several processes; the command line names its body.
 
-It prints what it finds as lines of JSON, which the test compares.
+test_processes.py starts the processes. They print their results as lines of JSON, which the test
+compares.
 """
 
 import json
@@ -72,7 +73,7 @@ def everything(rank, size):
 
 
 def typed(rank, size):
-    """A step of a model whose types say how it lies over the devices of all processes."""
+    """A step of a model with explicit axes over the devices of all processes."""
     mesh = weft.make_mesh((2, 2), ("data", "model"), devices=weft.devices())
     x, up, down = model()
     with weft.set_mesh(mesh):

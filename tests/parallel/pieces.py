@@ -1,4 +1,4 @@
-"""What one process of two sees of arrays over both; run by test_pieces.py as a program.
+"""The view that one process of two has of arrays over both; test_pieces.py runs it.
 
 Each has two CPU devices, numbered 0, 1 and 2048, 2049.
 """

@@ -1,4 +1,4 @@
-"""What clusters and variables say of a process's place."""
+"""The rank of a process, from clusters and environment variables."""
 
 import zlib
 

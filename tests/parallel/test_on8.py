@@ -1,6 +1,6 @@
-"""The files in on8/, a few of them in each of some processes with eight CPU devices.
+"""The files in on8/, some of them in each of a few processes with eight CPU devices.
 
-One alone: `WEFT_TEST_DEVICES=8 pytest tests/parallel/on8/test_mesh.py`.
+To run one file: `WEFT_TEST_DEVICES=8 pytest tests/parallel/on8/test_mesh.py`.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.parallel.devices import run_with_devices
 
 FILES = sorted((Path(__file__).parent / "on8").glob("test_*.py"))
 
-# What a process costs to start is a file's worth of tests; each is given as many lines of them.
+# Starting a process costs as much as a file of tests; each gets an equal number of lines of them.
 GROUPS: list[list[Path]] = [[] for _ in range(4)]
 for file in sorted(FILES, key=lambda file: -len(file.read_text())):
     min(GROUPS, key=lambda group: sum(len(f.read_text()) for f in group)).append(file)

@@ -1,4 +1,4 @@
-"""What Python may ask in a shard_map called at once; on many devices: on8/test_shard_map.py."""
+"""Python values in an eager shard_map; on many devices: on8/test_shard_map.py."""
 
 import pickle
 

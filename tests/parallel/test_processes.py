@@ -1,4 +1,4 @@
-"""Several processes on this machine: what they compute together, and what they say of a lost one.
+"""Several processes on this machine: common computations, and reports of a lost process.
 
 Each test starts real processes that run member.py; they meet over the loopback interface.
 """
@@ -77,7 +77,7 @@ class Running:
             process.communicate()
 
     def finish(self, rank):
-        """(what it found, exit status, its standard error) of a process, when it has ended."""
+        """Return (results, exit status, standard error) of a process when it has ended."""
         process = self.all[rank]
         try:
             out, err = process.communicate(timeout=LIMIT - (time.monotonic() - self.start))
@@ -95,7 +95,7 @@ class Running:
         return found, process.returncode, err
 
     def results(self):
-        """What each process found; all must end well."""
+        """Return the results of each process; all must end well."""
         ends = [self.finish(rank) for rank in range(len(self.all))]
         for rank, (_, status, err) in enumerate(ends):
             assert status == 0, f"process {rank} ended with {status}:\n{err}"
@@ -211,7 +211,7 @@ def test_a_lost_process_is_reported(how, victim, stuck):
 
 
 def begun(*places, seconds=1):
-    """What processes in places (rank, number of processes) say that begin together, and fail."""
+    """Return the errors of processes at (rank, number of processes) that start together."""
     address = f"127.0.0.1:{free_port()}"
     program = "from weft import distributed\ndistributed.initialize(%r, %d, %d, "
     program += f"initialization_timeout={seconds})"
@@ -339,7 +339,7 @@ def test_strangers_on_the_port_stop_nobody():
 
 
 def call_with(secrets, size=2, seconds=20, server_secret=b"one"):
-    """What the coordinator says, and the processes that call it, each with a secret."""
+    """Return the coordinator's answer, and the processes that call it, each with a secret."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = "{}:{}".format(*server.getsockname())
         answers = [""] * len(secrets)
@@ -357,7 +357,7 @@ def call_with(secrets, size=2, seconds=20, server_secret=b"one"):
 
 
 def test_process_0_is_told_though_it_calls_last():
-    """Another process may show first what is wrong: its interpreter was the quicker to start."""
+    """Another process may show an error first, if its interpreter started faster."""
     answers = {}
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = "{}:{}".format(*server.getsockname())

@@ -87,7 +87,8 @@ def test_results_have_the_layout_of_the_specs():
     assert result(weft.smap(twice, out_axes=0, axis_name="X"), XY) == "f32[8@X,4@Y]"
     nested = over(lambda x: over(out_specs=P(None, "Y"))(x), out_specs=P("X"), axis_names={"X"})
     assert result(nested, XY) == "f32[8@X,4@Y]"
-    # what is whole may be split: that takes no communication (JAX asks for a reshard)
+    # A value that all devices have may be split: that takes no communication (JAX asks for a
+    # reshard).
     assert result(over(in_specs=P("X"), out_specs=P("X")), struct()) == "f32[8@X,4]"
     by_auto = over(in_specs=P("X", "Y"), out_specs=P("X", "Y"))
     assert result(by_auto, struct(None, "Y", mesh=MIXED), mesh=MIXED) == "f32[8,4@Y]"

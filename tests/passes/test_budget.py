@@ -1,4 +1,4 @@
-"""What is kept within a budget: within the limit, the best by brute force; the same gradients."""
+"""Values kept within a budget: within the limit, optimal by brute force; equal gradients."""
 
 import itertools
 
@@ -70,7 +70,7 @@ ALL = {**PROGRAMS, **{f"random {i}": random_program(i) for i in range(3)}}
 
 
 def kept_bytes(f, *args):
-    """Of the residuals of f at values, but for the arguments."""
+    """Return the bytes of the residuals of f, except for the arguments."""
     saved = weft.ad_checkpoint.saved_residuals(f, *args)
     return sum(
         aval.size * aval.dtype.itemsize

@@ -76,7 +76,7 @@ def test_dce_keeps_effects_also_inside_what_is_held():
 
 
 class PrunedCall(toys.Call):
-    """A call which drops what it need not compute."""
+    """A call that drops unused computations."""
 
     def dce(self, eqn, live):
         jaxpr, used = dce_jaxpr(eqn.params["jaxpr"], tuple(live), False)

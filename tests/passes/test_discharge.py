@@ -1,4 +1,4 @@
-"""From references to values: the program that is left, and that it copies nothing."""
+"""Programs after references became values; nothing is copied."""
 
 import numpy as np
 import pytest
@@ -80,7 +80,7 @@ def test_a_primitive_without_the_rule_says_so(monkeypatch):
 
 
 def test_programs_without_references_are_not_walked(monkeypatch):
-    """Neither lowering nor a derivative of what is jitted discharges anything."""
+    """Lowering discharges nothing then, and a derivative of a jitted function does not either."""
     monkeypatch.setattr("weft.passes.discharge.Discharge", None)
     f = weft.jit(lambda x: lax.fori_loop(0, 2, lambda i, c: jnp.sin(c) * i, x))
     weft.jit(weft.vmap(weft.grad(f)))(jnp.ones(5))

@@ -11,7 +11,7 @@ w = jnp.ones((3, 3))
 
 
 def hoisted(f, *args):
-    """The operations before the loop, and those of its body, after the pass."""
+    """Return the operations before the loop, and the body's, after the pass."""
     jaxpr = weft.make_jaxpr(f)(*args).jaxpr
     after = hoist_invariants(jaxpr)
     check_jaxpr(after)
@@ -54,7 +54,7 @@ def test_what_stays():
     def f(key, w, xs):
         def step(c, x):
             weft.debug.print("{}", jnp.sum(w))  # an effect; the sum is the same in each turn
-            big = jnp.broadcast_to(w, (5, 3, 3))  # larger than what it is made of
+            big = jnp.broadcast_to(w, (5, 3, 3))  # larger than its operands
             return c + x, (big * x).sum() + weft.random.uniform(key)
 
         return lax.scan(step, jnp.float32(0), xs)

@@ -43,7 +43,7 @@ def scanned(weights, x):
 
 
 def backwards(weights, x):
-    """What the one scan stacks, the other reads; and part of it what comes later."""
+    """One scan stacks values for the other; later equations read a part of them."""
 
     def body(h, row):
         h = jnp.tanh(h @ weights[0] + row @ weights[1])
@@ -166,7 +166,7 @@ def test_what_is_alive():
 
 
 def test_what_only_the_backward_pass_needs_is_where_it_needs_it():
-    """Of a mask that each turn reads, its equations come after those of the scan."""
+    """Equations of a mask that each iteration reads come after the equations of the scan."""
 
     def net(weights, x):
         def body(h, w):

@@ -1,4 +1,4 @@
-"""What a row of the conformance suite says; the rows stand in the cases_*.py files beside this one.
+"""The fields of a row of the conformance suite; cases_*.py in this folder have the rows.
 
 test_conformance.py runs every row through every check that applies to it.
 """
@@ -41,10 +41,11 @@ ALL = NUMBERS + " bool"
 
 @dataclass(frozen=True)
 class Arg:
-    """An operand: its shape, and the values it is tested at.
+    """An operand: its shape, and its test values.
 
-    Values are uniform between `low` and `high` (whole numbers for integer dtypes; for complex, each
-    part), or those of `values`. `dtype`: its dtype where that is not the one under test.
+    Values are uniform between `low` and `high` (whole numbers for integer dtypes; for complex
+    dtypes, each part), or are in `values`. `dtype` is its dtype if it differs from the dtype under
+    test.
     """
 
     shape: tuple[int, ...] = ()
@@ -78,24 +79,23 @@ def random_array(
 
 @dataclass(frozen=True)
 class Case:
-    """One row: an operation at given shapes and parameters, and what NumPy says it computes.
+    """One row: an operation at given shapes and parameters, with NumPy's result.
 
-    prim: the primitive that the row is for.
-    args: its operands; a bare shape stands for `Arg(shape)`.
-    reference: the same in NumPy: gets arrays (float64 or complex128 where the operand is inexact,
-      as they are otherwise), returns an array or, for several results, a list. Result dtypes are
-      taken from it: truth values and integers as they are, inexact ones at the width under test.
-    params: what the primitive is bound with.
-    fun: the operation as a function of arrays, where that is not `prim.apply(*args, **params)`; it
+    prim: the primitive that the row is for. args: its operands; a bare shape stands for
+    `Arg(shape)`. reference: the same in NumPy: gets arrays (float64 or complex128 if the operand is
+    inexact,
+      otherwise unchanged), returns an array or, for several results, a list. It decides the dtypes
+        of
+      results: bools and integers are unchanged, inexact ones have the width under test.
+    params: the parameters of the primitive. fun: the operation as a function of arrays, if it is
+    not `prim.apply(*args, **params)`; it
       may bind other primitives around `prim`. Returns an array or a list.
-    dtypes: those the values are tested at, short names; batch and jit are tested at the first.
-    also: other operand shapes that values are tested at (zero sizes, scalars).
-    tol: tolerance of values in units in the last place of the dtype.
-    grad_tol: relative tolerance of derivatives (float64 against central differences).
-    skip: checks that do not apply, of `CHECKS`; say why beside the row.
-    out_dtype: dtype of the results where the rule above does not give it.
-    weak: whether results of weak operands are weak; None: not tested.
-    label: tells apart rows of one primitive.
+    dtypes: short names of the tested dtypes; batch and jit are tested at the first. also: further
+    operand shapes for tests of values (zero sizes, scalars). tol: tolerance of values in units in
+    the last place of the dtype. grad_tol: relative tolerance of derivatives (float64 against
+    central differences). skip: checks that do not apply, of `CHECKS`; say why beside the row.
+    out_dtype: dtype of the results where the rule above does not give it. weak: True if results of
+    weak operands are weak; None: not tested. label: distinguishes rows of one primitive.
     """
 
     prim: Any
@@ -136,7 +136,7 @@ class Case:
         return [a.array(rng, dtype) for a in self.operands(shapes)]
 
     def moved(self, xs: Sequence[Any]) -> list[bool]:
-        """Which operands derivatives are taken in."""
+        """Return for each operand True if derivatives are taken in it."""
         pairs = zip(xs, self.operands(), strict=True)
         return [a.moves and np.asarray(x).dtype.kind not in "iub" for x, a in pairs]
 
@@ -148,7 +148,7 @@ class Case:
         return outs if isinstance(outs, list) else list(outs) if type(outs) is tuple else [outs]
 
     def expected(self, *xs: np.ndarray) -> list[np.ndarray]:
-        """What the reference says."""
+        """Return the reference's results."""
         outs = self.reference(*map(widened, xs))
         return [np.asarray(y) for y in (outs if isinstance(outs, list | tuple) else [outs])]
 
@@ -158,13 +158,13 @@ CHECKS = ("value", "weak", "jvp", "transpose", "second", "batch", "jit")
 
 
 def widened(x: np.ndarray) -> np.ndarray:
-    """An inexact array in double precision; others as they are."""
+    """Return an inexact array in double precision; others unchanged."""
     if x.dtype.kind in "iub":
         return x
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
-# Other shapes for one operand and for two, dtypes, and the checks of what has no derivative.
+# Other shapes for one operand and for two, dtypes, and the checks of rows without derivative.
 SHAPE = (2, 3)
 ONE = (((0, 3),), ((),))  # other shapes for one operand
 TWO = (((0, 3), (0, 3)), ((), ()), ((), SHAPE), (SHAPE, ()))

@@ -70,7 +70,7 @@ def loops(
 
 
 def row(label: str, lhs: Any, rhs: Any, numbers: Any = None, **more: Any) -> Case:
-    """A row for one setting; what is not given is stride 1, no padding, no dilation, no groups."""
+    """Return a row with defaults: stride 1, no padding, no dilation, no groups."""
     spatial = len(lhs) - 2
     names = ("window_strides", "lhs_dilation", "rhs_dilation")
     params = {

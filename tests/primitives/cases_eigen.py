@@ -71,7 +71,7 @@ def svd_case(shape: Any, full: bool = False, subset: Any = None, **more: Any) ->
 
 
 def eig_parts(x: Any, vectors: bool) -> list:
-    """Values, and both kinds of vectors; for derivatives alone, as values have no order."""
+    """Return values and both kinds of vectors, for derivatives only, as values have no order."""
     return eigen.eig_p.apply(
         x,
         compute_left_eigenvectors=vectors,
@@ -82,7 +82,7 @@ def eig_parts(x: Any, vectors: bool) -> list:
 
 
 def tridiagonal_parts(x: Any) -> list:
-    """The diagonal, and the one beside it but for its signs, which no choice changes."""
+    """Return the diagonal and the magnitudes beside it, which no choice of signs changes."""
     _, d, e, _ = eigen.tridiagonal_p.apply(product(x, adjoint(x)), lower=True)
     return [d, abs(e)]
 

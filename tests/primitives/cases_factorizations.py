@@ -69,7 +69,7 @@ def orthogonal(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
     return q
 
 
-# what has reflections for operands or results has no derivative
+# Primitives of reflections have no derivative.
 REFLECTIONS = [
     Case(factorizations.geqrf_p, [(2, 4, 3)], packed_qr, dtypes="f32 c64", tol=200, skip=FLAT),
     Case(

@@ -1,4 +1,4 @@
-"""Rows for linalg.py. Matrices of 3 rows are written out, those of 5 go to LAPACK."""
+"""Rows for linalg.py. Matrices of 3 rows are written out, matrices of 5 rows go to LAPACK."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REAL = "f32 f64"
 
 
 def triangular(a: np.ndarray, b: np.ndarray, **p: bool) -> np.ndarray:
-    """What `triangular_solve` is said to compute."""
+    """Return the documented result of `triangular_solve`."""
     a = np.tril(a) if p["lower"] else np.triu(a)
     if p["unit_diagonal"]:
         a = a - a * np.eye(a.shape[-1]) + np.eye(a.shape[-1])
@@ -46,7 +46,7 @@ def triangular_case(n: int, flags: str, **more: Any) -> Case:
 
 
 def banded(dl: Any, d: Any, du: Any, b: Any) -> np.ndarray:
-    """What `tridiagonal_solve` is said to compute."""
+    """Return the documented result of `tridiagonal_solve`."""
     n = d.shape[-1]
     low, high = np.eye(n, k=-1) * dl[..., None], np.eye(n, k=1) * du[..., None]
     return np.linalg.solve(low + np.eye(n) * (d + 5)[..., None] + high, b)

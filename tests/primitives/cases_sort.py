@@ -69,7 +69,7 @@ def argsort(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def places(x: np.ndarray, size: int, axis: int) -> np.ndarray:
-    """The places of what is true along an axis, then its length."""
+    """Return the places of True elements along an axis, filled up with its length."""
     i = np.where(np.moveaxis(x, axis, -1), np.arange(x.shape[axis]), x.shape[axis])
     fill = np.full((*i.shape[:-1], size), x.shape[axis])
     return np.moveaxis(np.concatenate([np.sort(i), fill], -1)[..., :size], -1, axis).astype("i4")

@@ -1,4 +1,4 @@
-"""What tests of linear algebra share: random matrices, tolerances, products of rows."""
+"""Helpers of tests of linear algebra: random matrices, tolerances, products of rows."""
 
 from typing import Any
 

@@ -64,7 +64,7 @@ def test_gradients_of_elements(name):
 
 
 def held_sums(eqn):
-    """Whether an equation is a loop that carries a cotangent of X."""
+    """Return True if an equation is a loop that carries a cotangent of X."""
     return eqn.primitive.name in ("scan", "reversal") and any(
         v.aval.shape == (N,) for v in eqn.outvars
     )

@@ -89,7 +89,7 @@ def test_slices_that_would_be_moved(f, text):
 
 @pytest.mark.parametrize("kind", ["known", "traced"])
 def test_the_first_index_outside_is_told(kind):
-    """Of [low, high), with the ends of small dtypes, which no bound may pass."""
+    """Indices of [low, high), with the ends of small dtypes, which no bound may exceed."""
     for dtype in (np.int8, np.uint8, np.int32):
         for low, high in ((0, 3), (-2, 5), (0, 127), (-128, 300)):
             if low < 0 and dtype == np.uint8:

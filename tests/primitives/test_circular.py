@@ -28,7 +28,7 @@ def run(called, fun, *args):
 
 
 def assert_near(got, want, units):
-    """Within so many units of float64's, which are those below it; signs of zeros and NaN too."""
+    """Assert a number of float64 units, which are below float32's; zeros' signs and NaN too."""
     rounded = want.astype(np.float32)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     finite = np.isfinite(rounded) & (abs(want) >= np.finfo(np.float32).tiny)
@@ -45,7 +45,7 @@ def assert_near(got, want, units):
 
 
 def log_odds(x):
-    """Of numbers near to 1/2 the quotient's logarithm is not exact."""
+    """Near 1/2 the logarithm of the quotient is not exact."""
     near = abs(x - 0.5) < 0.25
     return np.where(near, 2 * np.arctanh(np.where(near, 2 * x - 1, 0)), scipy.special.logit(x))
 
@@ -59,7 +59,7 @@ def assert_exact(got, want):
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
 
 
-# units that what is called is off, at most, of all floats
+# the largest errors of kernels, in units, over all floats
 UNITS = {
     "sin": 0.51, "cos": 0.51, "tan": 1.49, "arctan": 1.36, "arcsin": 1.17, "arccos": 1.14,
     "cbrt": 0.54, "sinh": 1.1, "cosh": 1.0, "arcsinh": 0.86, "arccosh": 0.94, "arctanh": 1.22,
@@ -76,7 +76,7 @@ OTHERS = {
     "erfinv": (special.erfinv, lambda x: np.copysign(scipy.special.erfinv(x), x)),
 }
 find = lambda name: OTHERS.get(name) or (getattr(jnp, name), getattr(np, name))
-NAMES = ["sin", "cos", "tan", "arctan", "arcsin", "arccos", "cbrt"]  # else they are the engine's
+NAMES = ["sin", "cos", "tan", "arctan", "arcsin", "arccos", "cbrt"]  # XLA computes others
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_each_binade_is_as_exact(name):
 def test_what_is_left_over_of_blocks(size):
     x = np.random.RandomState(0).uniform(-1, 1, 2 * LARGE + size).astype(np.float32)
     x[-1] = np.nan
-    part = x[-size:]  # a number at a time, at the end of what is a piece
+    part = x[-size:]  # a scalar at a time, at the end of a piece
     got = run(True, jnp.arcsin, x)
     whole = run(True, jnp.arcsin, np.resize(part, 2 * LARGE))
     np.testing.assert_array_equal(got[-size:], whole[:size])

@@ -379,7 +379,7 @@ def test_in_loops_whose_operands_are_not_mapped():
 
     np.testing.assert_array_equal(vmap(looped, axis_name="i")(X), [12, 10, 12, 14])
 
-    def until(_):  # the condition alone knows of the axis
+    def until(_):  # only the condition uses the axis
         return lax.while_loop(lambda c: c < 3 * lax.axis_index("i"), lambda c: c + 2, 0)
 
     np.testing.assert_array_equal(vmap(until, axis_name="i")(X), [0, 4, 6, 10])

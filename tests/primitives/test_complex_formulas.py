@@ -47,6 +47,6 @@ def test_parts_that_are_zero_stay_zero():
     z = np.array([800j, -800j], np.complex64)
     assert np.array_equal(lax.sin(z), [complex(0, np.inf), complex(0, -np.inf)])
     assert np.array_equal(np.imag(lax.cosh(np.array([800, 0], np.complex64))), [0, 0])
-    z = np.array([complex(2, 0), complex(2, -0.0)], np.complex64)  # the sign is that of the cosine
+    z = np.array([complex(2, 0), complex(2, -0.0)], np.complex64)  # the cosine gives the sign
     assert np.signbit(np.imag(lax.sin(z))).tolist() == [True, False]
     assert np.array_equal(lax.tanh(np.array([800, -800], np.complex64)), [1, -1])

@@ -72,7 +72,7 @@ def derivative_dtypes(case: Case) -> list[Any]:
 
 
 def as_one_program(case: Case, fun: Callable, alone: bool = False) -> Callable:
-    """`fun`, compiled as one program; where `alone`, or of rows that cannot be staged, as it is.
+    """Compile `fun` as one program, except where `alone`, or for rows that cannot be staged.
 
     Arguments and results are nested lists of arrays, and of Zero, which programs do not pass.
     """
@@ -344,7 +344,7 @@ def check_elements(case: Case, params: dict, xs: list, outs: list, where: str) -
 
 @functools.cache
 def references() -> dict:
-    """What NumPy computes for primitives of scalars, by the primitive and its parameters."""
+    """Return NumPy's functions for primitives of scalars, by the primitive and its parameters."""
     return {
         (c.prim, *sorted(c.params.items(), key=str)): c.reference for c in CASES if c.fun is None
     }
@@ -362,7 +362,7 @@ def apply_reference(case: Case, prim: Any, params: Any, args: Any) -> Any:
 
 
 def rounded(want: np.ndarray, dtype: Any) -> np.ndarray:
-    """What is expected, with overflow to inf where the dtype overflows."""
+    """Return the expected result, with overflow to inf where the dtype overflows."""
     with np.errstate(all="ignore"):
         big = want.astype(dtype).astype(want.dtype)
     return np.where(np.isfinite(big), want, big)
@@ -377,7 +377,7 @@ def expected_dtype(case: Case, dtype: np.dtype, want: np.ndarray) -> np.dtype:
     return dtypes.complex_dtype(real) if want.dtype.kind == "c" else real
 
 
-EACH_WEAK = ("sort", "optimization_barrier")  # results of as many operands, each as its own
+EACH_WEAK = ("sort", "optimization_barrier")  # results have the types of their operands
 
 
 @rows("weak")
@@ -398,10 +398,10 @@ def test_weak_type(case):
 
 @rows("jvp", "transpose", "second", inexact=True)
 def test_derivatives(case):
-    """Along each tangent: jvp against differences, transpose against jvp.
+    """Test jvp against differences, and transpose against jvp, along each tangent.
 
-    The jvp of the gradient of <ct, f>, too, against differences of that gradient. The derivatives
-    are one program, and what differences are taken of another, but for operations on each element,
+    The jvp of the gradient of <ct, f>, too, is tested against differences of that gradient. The
+    derivatives are one program, and the differences another one, except for elementwise operations,
     whose derivatives are operations that other rows compile too.
     """
     for dtype in derivative_dtypes(case):
@@ -493,9 +493,9 @@ def weft_eval(jaxpr: Any, residuals: list, args: list) -> list:
 
 
 def is_mapped_as_others(case: Case) -> bool:
-    """Whether it is by the rule of a family, of which a few rows are enough.
+    """Return True if a family's rule maps the row: a few rows are enough to test it.
 
-    What that writes for each is in test_rules.py.
+    test_rules.py compares what the rule writes for each row.
     """
     enough = "neg integer_pow-3 add atan2 mul-scalar sub-scalar clamp-scalars"
     return type(case.prim).batch is Elementwise.batch and case.id not in enough.split()
@@ -503,9 +503,9 @@ def is_mapped_as_others(case: Case) -> bool:
 
 @rows("batch", only=lambda case: ALL or not is_mapped_as_others(case))
 def test_batch(case):
-    """Whatever is mapped, and along whichever axis, the result is that of a loop.
+    """For all mapped operands and axes, the result equals a loop's.
 
-    An axis of size 0 works too, and gives the right types.
+    An axis of size 0 works too, and has the right types.
     """
     dtype = SHORT[case.dtypes.split()[0]]
     size = 4
@@ -543,9 +543,9 @@ def test_batch(case):
 
 
 def batch_dims(operands: list, every: bool = ALL) -> list[tuple]:
-    """Which axis of each operand is mapped; of many choices, some that have all there is in them.
+    """Return mapped axes of each operand; some of many choices that cover all single choices.
 
-    That is each axis of each operand, and each set of operands that are mapped.
+    They cover each axis of each operand, and each set of mapped operands.
     """
     axes = [(None, *range(len(a.shape) + 1)) for a in operands]
     left = [d for d in itertools.product(*axes) if any(x is not None for x in d)]

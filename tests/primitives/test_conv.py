@@ -1,4 +1,4 @@
-"""What is made of convolution, paddings, axes, texts, errors; its rules: cases_conv."""
+"""Functions made of convolutions, paddings, axes, texts, errors; its rules: cases_conv."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class TestValues:
 class TestPadding:
     @pytest.mark.parametrize("padding", ["SAME", "SAME_LOWER", "same"])
     def test_same(self, padding):
-        """As many places as strides fit; the odd zero is at the end, or for LOWER at the start."""
+        """The odd zero of the padding is at the end, or for SAME_LOWER at the start."""
         for n, k, s, d in itertools.product((1, 5, 6), (1, 2, 3), (1, 2, 3), (1, 2)):
             x = np.zeros((1, 1, n), np.float32)
             (eqn,) = weft.make_jaxpr(
@@ -264,7 +264,7 @@ class TestTranspose:
         ("k", "s", "d"), [(3, 2, 1), (2, 3, 1), (4, 1, 1), (3, 2, 2), (1, 2, 1)]
     )
     def test_is_the_gradient(self, rng, padding, k, s, d):
-        """With `transpose_kernel`, that of the convolution from the larger size to the smaller."""
+        """With `transpose_kernel`, it is the gradient of the convolution from large to small."""
         window = (k - 1) * d + 1
         large = 5 * s if padding == "SAME" else 4 * s + max(window, s)
         x, kernel, ct = numbers(rng, 2, large, 3), numbers(rng, k, 3, 4), numbers(rng, 2, 5, 4)
@@ -334,7 +334,7 @@ class TestPatches:
         np.testing.assert_array_equal(out, want)
 
     def test_axes(self, rng):
-        """Of lhs, of the window (here w before h) and of the result are as named."""
+        """The axes of lhs, of the window (here w before h) and of the result are as named."""
         x = numbers(rng, 5, 2, 6, 3)
         out = conv_general_dilated_patches(
             x, (2, 3), (1, 1), "VALID", dimension_numbers=("WNHC", "WHOI", "CNHW")
@@ -395,5 +395,5 @@ def test_on_cpu_axes_are_in_the_order_of_the_fast_kernel():
             return reduce_sum(y * y, (0, 1, 2, 3))
 
         text = weft.jit(weft.grad(loss, (0, 1))).lower(*args).as_text()
-        assert text.count("stablehlo.convolution") == 2  # that of the kernel is a product
+        assert text.count("stablehlo.convolution") == 2  # the derivative in the kernel is a product
         assert text.count("[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]") == 2

@@ -42,7 +42,7 @@ def test_every_way_to_cut_an_axis(name, shape, axis):
 
 
 def test_every_way_to_cut_an_axis_without_a_kernel():
-    """Of a dtype that has none; int16 wraps as NumPy's does."""
+    """A dtype without a kernel; int16 wraps as NumPy's does."""
     xs = [np.random.default_rng(0).integers(-99, 99, s).astype(np.int16) for s, _ in SHAPES]
     ways = [(k, axis, reverse) for k, (_, axis) in enumerate(SHAPES) for reverse in (False, True)]
     found = jit(lambda xs: [cum.cumsum(xs[k], axis, reverse) for k, axis, reverse in ways])(xs)

@@ -1,6 +1,6 @@
-"""Linear algebra as it is written for a GPU: the calls of kernels are JAX's.
+"""Linear algebra in the form for a GPU: the calls of kernels are JAX's.
 
-They cannot run here; tools/make_cusolver.py says how cusolver.json was made.
+They cannot run here; tools/make_cusolver.py explains how cusolver.json was made.
 """
 
 import functools

@@ -181,7 +181,7 @@ class TestElementTypes:
 
         assert loss(x) == (X @ Y).sum()
         assert weft.grad(loss)(x).dtype == x.dtype
-        # of two formats that of the greater range
+        # two formats take the one with the larger range
         assert dot_general(x, y, MATMUL).dtype == ("float8_e5m2" if "8_" in other else other)
 
     def test_preferred_accumulates(self):
@@ -413,7 +413,7 @@ def test_which_dtypes_a_product_may_be_of():
 
 
 def test_stacks_of_tiny_matrices_are_sums_of_outer_products(rng):
-    """What XLA:CPU calls a library for, a hundred times slower; for others it is the quicker."""
+    """XLA:CPU calls a library for these, a hundred times slower; for others it is faster."""
 
     def lowered(x, y, spec):
         axes = tuple(tuple([side.index(c) for c in each] for side in (x, y)) for each in spec)

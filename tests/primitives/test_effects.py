@@ -167,7 +167,7 @@ def test_effects_stay_when_equal_ones_are_done_once():
 
 
 # --------------------------------------------------------------------------------------------
-# Transformations: what is done is done once.
+# Transformations: effects happen once.
 
 PROGRAMS = {
     "plain": (lambda x: (say("a", x), x * x)[1], [2]),
@@ -343,7 +343,7 @@ def test_errors_of_callbacks_and_what_programs_show():
 
 
 def test_errors_of_callbacks_in_eager_calls():
-    """Wrapped as an error of the runtime, or raised as they are."""
+    """They are wrapped as runtime errors, or raised directly."""
 
     def host(x):
         raise KeyError("mine")

@@ -86,14 +86,14 @@ def test_svd(dtype, shape, algorithm):
 
 
 def eigh_invariants(xp, a, p, c):
-    """What depends on equal eigenvalues together, and on all of their space; p are equal there."""
+    """Return invariants of equal eigenvalues and their space; p is equal for equal eigenvalues."""
     w, v = xp.linalg.eigh(a)
     space = xp.real((v * p) @ xp.conj(v.T) * c).sum()
     return xp.stack([xp.exp(w).sum(), (p * w**2).sum(), space])
 
 
 def svd_invariants(xp, a, p, c):
-    """As `eigh_invariants`; U V^H also depends on how U turns against V."""
+    """Like `eigh_invariants`; U V^H also depends on the rotation of U against V."""
     u, s, vh = xp.linalg.svd(a)
     u, vh = u * p, vh[: p.size]
     space = xp.real(u @ xp.conj(u.T) * c[:, : p.size]).sum()

@@ -1,9 +1,8 @@
-"""Operands that do not fit: every operation refuses them, in its own name, and shows types.
+"""Operands that do not fit: every operation rejects them, with its own name and the types.
 
-What is said word by word, and what each primitive says of types and parameters a little different
-from those of its rows in cases_*.py, stands in tests/golden/refusals.txt:
-`python -m tests.primitives.test_errors` writes it anew, and with a name of a primitive prints all
-that is said of it.
+tests/golden/refusals.txt has the messages, and the answers of each primitive to variants of the
+types and parameters of its rows in cases_*.py. `python -m tests.primitives.test_errors` writes it
+anew; with the name of a primitive it prints all answers of the primitive.
 """
 
 import collections
@@ -35,7 +34,7 @@ IMG, KER = jnp.ones((1, 2, 8, 8)), jnp.ones((4, 3, 3, 3))
 gd = lax.GatherDimensionNumbers((0,), (), (0,))
 sd = lax.ScatterDimensionNumbers((), (0,), (0,))
 
-# Calls that must fail, by function; those of one operand, or of two alike, are below.
+# Calls that must fail, by function; calls of one operand, or of two alike, are below.
 WRONG = {
     "after_all": [lambda: lax.after_all(A)],
     "approx_max_k": [lambda: lax.approx_max_k(A, 7)],
@@ -350,7 +349,7 @@ UNFIT_COPIES = [
     lambda x: lax.pvary(x, "k"),
 ]
 
-# Functions of sizes alone, or that take whatever there is.
+# Functions of sizes only, or of any operands.
 TAKE_ANYTHING = {
     "create_token",
     "broadcast_like",
@@ -370,7 +369,7 @@ TAKE_ANYTHING = {
 
 
 def parameters(name):
-    """The parameter names of an operation of primitives/; none for what is no such operation."""
+    """Return the parameter names of an operation of primitives/; none for other functions."""
     fun = getattr(lax, name)
     if not inspect.isfunction(fun) or not fun.__module__.startswith("weft.primitives."):
         return []
@@ -432,7 +431,7 @@ def test_an_operand_that_is_no_array(name):
     assert "got a str" in refused(lambda: jit(lambda x: fun("x"))(1.0), DtypeError)
 
 
-# --- types and parameters a little different from those of a row ----------------------------------
+# --- variants of the types and parameters of a row -----------------------------------------------
 
 GOLDEN = Path(__file__).parents[1] / "golden/refusals.txt"
 
@@ -474,7 +473,7 @@ def find_equation(jaxpr, prim):
 
 
 def outcome(prim, avals, params):
-    """The types of the results, or the error; for one that is not ours, only that there is one."""
+    """Return the types of the results, or the error; only "raised" for errors of others."""
     try:
         return ", ".join(map(str, prim.abstract_eval(*avals, **params)))
     except Exception as error:
@@ -482,7 +481,7 @@ def outcome(prim, avals, params):
 
 
 def outcomes_of(prim, avals, params):
-    """What a type rule says of these, and of the same with one thing changed."""
+    """Yield the answers of a type rule to a call, and to calls with one change."""
     calls = [(avals, params)]
     if len(avals) > 1:
         calls += [([a.update(dtype=d) for a in avals], params) for d in KINDS]
@@ -533,7 +532,7 @@ def list_asked():
 
 
 def describe_refusals(asked):
-    """How often a primitive says what, with a digest of all; or what is said of calls."""
+    """Return a primitive's answers with their numbers and a digest, or the errors of calls."""
     if asked in calls_by_name():
         outs = [out for call in calls_by_name()[asked] for out in outcomes_of(*call)]
         stems = collections.Counter(x.partition("; got ")[0] for x in outs if "Error: " in x)
@@ -562,7 +561,7 @@ def read_refusals():
 
 @pytest.mark.parametrize("asked", read_refusals())
 def test_what_is_said_of_types_that_do_not_fit(asked):
-    """Where a digest alone differs: `git stash` tells what was said before, see above."""
+    """If only a digest differs, compare with the texts before (`git stash`), see above."""
     assert describe_refusals(asked) == read_refusals()[asked]
 
 

@@ -1,4 +1,4 @@
-"""What `Expr` writes is what its operators say in NumPy."""
+"""`Expr` writes what its operators compute in NumPy."""
 
 from fractions import Fraction
 
@@ -99,7 +99,7 @@ def test_a_quotient_used_twice_ends_no_loop():
 
 
 def test_quotients_of_many_int32_are_exact():
-    """Those of large arrays are computed in float64; others by integers."""
+    """Quotients of large arrays are computed in float64, others by integers."""
     ends = [-(2**31), 1 - 2**31, -(2**30), -7, -2, -1, 0, 1, 2, 3, 7, 2**30, 2**31 - 2, 2**31 - 1]
     pairs = np.array([(a, b) for a in ends for b in ends])
     rng = np.random.default_rng(0)

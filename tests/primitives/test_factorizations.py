@@ -115,7 +115,7 @@ def test_lu_solve():
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (2, 5, 3), (1, 2, 3, 3)])
 def test_derivatives_of_lu_of_batches(shape, rng):
-    """Of matrices wide and tall: those of L and U give back the tangent of the matrix."""
+    """For wide and tall matrices, the derivatives of L and U give the matrix's tangent."""
     x, dx = rng.standard_normal((2, *shape)).astype(np.float32)
     k = min(shape[-2:])
 

@@ -1,4 +1,4 @@
-"""One long transform is written as those of its rows and columns; rules are in cases_fft.py."""
+"""A long transform is written as transforms of its rows and columns; rules are in cases_fft.py."""
 
 import numpy as np
 import pytest

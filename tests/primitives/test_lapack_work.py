@@ -11,7 +11,7 @@ SQUARE = np.eye(N, dtype=np.float32) + 0.01
 
 
 def test_counts_of_lapack_in_a_text():
-    """Complex operations are four real ones, and a batch is as many calls."""
+    """Complex operations are four real ones, and a batch counts each call."""
     x = np.stack([SQUARE] * 3)
     flops = {}
     for dtype in (np.float32, np.complex64):

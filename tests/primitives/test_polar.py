@@ -31,9 +31,9 @@ def test_qdwh(dtype, shape):
 
 @pytest.mark.parametrize("low", [1e-12, 1e-7, 1e-3, 0.1, 0.7])
 def test_weights_are_the_best(low):
-    """Of the maps x (a + b x^2) / (1 + c x^2) of [low, 1] into itself: the highest minimum.
+    """They maximize the minimum of x (a + b x^2) / (1 + c x^2) among maps of [low, 1] into itself.
 
-    It is taken at `low` and once more inside; 1 stays 1. So few steps are enough.
+    The minimum is at `low` and once more inside; 1 stays 1. So few steps are enough.
     """
     bound, x, steps = low, np.linspace(0, 1, 20001)[1:], 0
     for a, b, c in polar.weights(low):

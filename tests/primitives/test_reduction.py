@@ -162,7 +162,7 @@ def test_a_tree_reduced_leaf_by_leaf_is_a_reduction_of_each():
 
 
 def test_a_tree_whose_leaves_depend_on_each_other():
-    # composing the maps y -> a y + b, of which the operands are the coefficients
+    # Compose the maps y -> a y + b; the operands are their coefficients.
     compose = lambda f, g: (f[0] * g[0], f[1] * g[0] + g[1])
     run = lambda a, b: red.reduce((a, b), (1.0, 0.0), compose, (0,))[1]
     a, b = np.array([0.5, 2.0, -1.5], np.float32), np.array([1.0, -2.0, 0.5], np.float32)

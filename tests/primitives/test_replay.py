@@ -1,4 +1,4 @@
-"""That what rules wrote is written again just where they would write the same."""
+"""Cached text of rules is written again only where the rules would write the same."""
 
 import numpy as np
 import pytest

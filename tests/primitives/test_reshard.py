@@ -1,4 +1,4 @@
-"""`reshard` and the layouts that rules give: what is written, without devices."""
+"""`reshard` and the layouts of rules: the written text, without devices."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_layouts_of_cotangents():
 
 
 def test_what_a_text_does_not_print_is_read_from_its_types():
-    ones = lambda x: to(over("x"))(jnp.ones((8, 4)))  # what is moved lies over no mesh
+    ones = lambda x: to(over("x"))(jnp.ones((8, 4)))  # the operand has no mesh
     gives = lambda x: lay_out("f", jnp.sin(hide_layout(x)), over("y"))
     programs = [to(over("y")), to(over()), to(over(unreduced={"x"})), ones]
     programs += [hide_layout, gives, weft.grad(lambda x: gives(x).sum())]

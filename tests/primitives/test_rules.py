@@ -1,10 +1,10 @@
-"""What each rule writes, for the rows in cases_*.py: programs as text, none of which is run.
+"""The text that each rule writes for the rows in cases_*.py; no program is run.
 
 A row is called, lowered for each platform, differentiated and transposed in each set of operands
-and mapped along each axis; and so is its primitive with a number among its parameters changed, or
-with longer axes. tests/golden/rules has, of a row, how many texts there are and digests of them,
-and in full some for its first dtype. `python -m tests.primitives.test_rules` writes the files anew;
-with the name of a row it prints all of its texts, to compare with those of before.
+and mapped along each axis. So is its primitive with a changed number among its parameters, or with
+longer axes. For each row, tests/golden/rules has the number of texts and digests of them, and some
+texts for its first dtype. `python -m tests.primitives.test_rules` writes the files anew; with the
+name of a row it prints all of its texts, to compare with older ones.
 """
 
 import collections
@@ -55,7 +55,7 @@ def write(fun: Callable, avals: Sequence[ShapedArray]) -> str:
 
 
 def tell(error: Exception) -> str:
-    """An error; of one that is not ours, only that there is one."""
+    """Return the text of an error; for errors of others, only "no rule"."""
     return f"{type(error).__name__}: {error}" if "; got " in str(error) else "no rule"
 
 
@@ -119,7 +119,7 @@ def map_along(fun: Callable, avals: Sequence[ShapedArray], dims: Sequence[int | 
 
 
 def each_call(case: Case) -> Iterator[tuple[str, Callable, list[ShapedArray]]]:
-    """The row at each dtype, then its primitive alone, a little different."""
+    """Yield the row at each dtype, then variants of its primitive only."""
     for name in case.dtypes.split():
         with config.scope(enable_x64=name in ("f64", "i64", "u64", "c128")):
             yield name, case.apply, [typeof(x) for x in case.arrays(SHORT[name])]
@@ -146,7 +146,7 @@ MESH = AbstractMesh((2, 3), ("X", "Y"), AxisType.Explicit)
 
 
 def over_mesh(case: Case) -> Iterator[tuple[str, str]]:
-    """What types say of operands that lie over a mesh, one of them along one axis or all alike."""
+    """Yield the types of results for operands over a mesh, one split along an axis or all alike."""
     avals = [typeof(x) for x in case.arrays(SHORT[case.dtypes.split()[0]])]
     lies: dict[tuple, list] = {}
     for i, aval in enumerate(avals):
@@ -179,7 +179,7 @@ def over_mesh(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def texts_of(case: Case) -> Iterator[tuple[str, str]]:
-    """Every text of a row, each with what it is."""
+    """Yield every text of a row, each with its kind."""
     names = case.dtypes.split()
     firsts = {np.dtype(SHORT[n]).kind: n for n in reversed(names)}.values()
     for name, fun, avals in each_call(case):
@@ -207,7 +207,7 @@ def texts_of(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def describe(case: Case) -> list[str]:
-    """By what is asked, how many texts there are and their digest; then those that are shown."""
+    """Return the number of texts by kind and their digest; then the shown ones."""
     kinds: dict[str, list[str]] = collections.defaultdict(list)
     shown = []
     for what, text in texts_of(case):
@@ -250,9 +250,9 @@ KEPT = {name: read_blocks(FOLDER / f"{name}.txt") for name in FAMILIES}
     "case", [c for cases in FAMILIES.values() for c in cases], ids=lambda c: c.id
 )
 def test_what_rules_write(case, monkeypatch):
-    """Where a digest alone differs: `git stash` tells what was written before, see above."""
+    """If only a digest differs, compare with the texts before (`git stash`), see above."""
     monkeypatch.setattr(kernels, "load_kernels", lambda: "")
-    monkeypatch.setattr("weft.xla.hlo.PATTERNS", {})  # those of programs that call kernels
+    monkeypatch.setattr("weft.xla.hlo.PATTERNS", {})  # patterns of programs that call kernels
     kept = next(rows[case.id] for rows in KEPT.values() if case.id in rows)
     assert describe(case) == kept, "if meant: python -m tests.primitives.test_rules"
 

@@ -1,4 +1,4 @@
-"""dce_sink: what it is given stays in programs, and nothing else changes."""
+"""dce_sink: its operand stays in programs, and nothing else changes."""
 
 import numpy as np
 import pytest

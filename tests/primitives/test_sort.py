@@ -167,7 +167,7 @@ def test_two_keys_of_special_values(dtype, native):
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("n", [0, 1, 9, 1025, 140_001])
 def test_places_of_true_elements(native, n):
-    """Of few, some, all; fewer are asked for than there are, and more than n."""
+    """Masks with few, some and all True; fewer places requested than there are, and more than n."""
     rng = np.random.default_rng(n)
     masks = np.stack([rng.uniform(size=n) < part for part in (0, 0.01, 0.5, 1)])
     sizes = {0, 1, n // 3, n + 2}

@@ -1,4 +1,4 @@
-"""Products with sparse matrices: kernels against gathers, orders of entries, what is outside."""
+"""Products with sparse matrices: kernels against gathers, orders of entries, outside entries."""
 
 import numpy as np
 import pytest

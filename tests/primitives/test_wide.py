@@ -12,10 +12,10 @@ from weft.cpu import kernels
 from weft.primitives.expr import LARGE
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2, 1e-8, 1e-300, -3e-308]
-TINY = [5e-324, -1e-310, 2.2e-308]  # the engine takes them for 0
+TINY = [5e-324, -1e-310, 2.2e-308]  # XLA flushes them to 0
 BEYOND = [1.7976931348623157e308, -1e22, 1e6]
 MULTIPLES = np.arange(1 << 19) * (np.longdouble(np.pi) / 2 + 6.123233995736766e-17)
-SLACK = 0 if np.finfo(np.longdouble).nmant > 60 else 1  # longer floats are no longer
+SLACK = 0 if np.finfo(np.longdouble).nmant > 60 else 1  # long doubles may be doubles
 
 pytestmark = [
     pytest.mark.usefixtures("kernels_as_for_users"),
@@ -34,7 +34,7 @@ def run(fun, *operands, called=False):
 
 
 def assert_near(got, exact, units):
-    """Within so many units in the last place, signs of zeros and NaN equal."""
+    """Assert a number of units in the last place; signs of zeros and NaN must be equal."""
     want = exact.astype(np.float64)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     got, want, exact = (v[~np.isnan(want)] for v in (got, want, exact))
@@ -177,7 +177,7 @@ def test_powers(draw_bases, largest, called):
     y = np.concatenate([y, [0.5, -0.5], rng.uniform(-largest, largest, 2 * LARGE), np.arange(99)])
     got = run(lax.pow, x, y, called=called)
     exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
-    least = abs(exact) < 2.3e-308  # the engine makes 0 of it
+    least = abs(exact) < 2.3e-308  # XLA flushes it to 0
     assert (abs(got[least]) < 2.3e-308).all()
     assert_near(got[~least], exact[~least], 0.9)
 

@@ -1,8 +1,8 @@
-"""What tests of random numbers compare with: SciPy's laws, and JAX's bits.
+"""Helpers of tests of random numbers: SciPy's laws, and JAX's bits.
 
-What keys give is JAX's bit for bit, in both layouts; tools/make_random.py wrote its values.
-XLA rounds some functions of floats in another way where it does not optimize, as in all tests but
-those of `pytest --all`: there the first numbers are near, and bits and integers the same.
+Results of keys are JAX's bit for bit, in both layouts; tools/make_random.py wrote its values. XLA
+rounds some functions of floats differently without optimization, as in all tests except for `pytest
+--all`: then the first numbers are near, and bits and integers are equal.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ def settings(name: str) -> dict:
 
 
 def is_near(found, first: list[str]) -> bool:
-    """Whether numbers are those of JAX but for the rounding of programs that are not optimized."""
+    """Return True if numbers are JAX's up to the rounding of programs without optimization."""
     if "WEFT_TEST_ALL" in os.environ or not jnp.issubdtype(found.dtype, np.inexact):
         return False
     wanted = np.array([complex(x) for x in first])

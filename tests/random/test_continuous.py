@@ -75,7 +75,7 @@ def test_vectors():
         q = q if n <= (m or n) else q.mT.conj()
         want = np.broadcast_to(np.eye(q.shape[-2]), (2, *[q.shape[-2]] * 2))
         np.testing.assert_allclose(q @ q.mT.conj(), want, atol=1e-5)
-    # no axis is favoured: Haar measure, of which a fixed sign of a diagonal is none
+    # no preferred axis: the Haar measure, which fixed signs of a diagonal would violate
     q = np.asarray(random.orthogonal(KEY, 2, (4000,)))
     assert (
         stats.kstest(

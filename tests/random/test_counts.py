@@ -15,7 +15,7 @@ KEY = random.PRNGKey(7)
 N = 20000
 
 
-LAWS = {  # name: (what SciPy calls it, arguments of which each is a column)
+LAWS = {  # name: (SciPy's law, arguments, one column for each case)
     "poisson": (stats.poisson, [[0.02, 0.3, 1, 3, 9.9, 10, 11, 100, 3000]]),
     "binomial": (
         stats.binom,
@@ -55,7 +55,7 @@ def check_moments(name, drawn, mean, variance):
 
 
 def test_moments_of_large_counts():
-    """Up to 1e9, where float32 has neither the counts nor the logarithms of their factorials."""
+    """Up to 1e9, where float32 can represent neither the counts nor logarithms of factorials."""
     n = np.float32([1e4, 1e6, 1e9, 1e9, 1e9])
     p = np.float32([0.02, 0.5, 0.3, 0.97, 5e-9])
     trials, chance = n.astype(np.float64), p.astype(np.float64)

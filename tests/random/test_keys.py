@@ -105,7 +105,7 @@ PLACED = [
 
 @pytest.fixture(scope="module")
 def places():
-    """Where numbers are placed, and mapped numbers and keys, in one program for all of PLACED."""
+    """Return the places of scalars, and of mapped scalars and keys, in one program."""
     number = jnp.arange(6).reshape(2, 3)
     last = lambda x: jnp.stack([x, x[::-1]], -1)
 

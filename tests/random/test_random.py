@@ -23,7 +23,7 @@ def test_bits_are_those_of_jax(setting):
 
 
 def test_choices_over_axes():
-    """The elements are those of the lines that are drawn, each at most once if not put back."""
+    """The elements come from the drawn rows, each at most once without replacement."""
     x = jnp.arange(24).reshape(2, 3, 4)
     calls = [
         lambda k, axis: random.choice(k, x, (5,), axis=axis),

@@ -63,7 +63,7 @@ def test_what_is_never_taken_is_nan():
 
 
 def test_what_a_key_gives_stays_the_same():
-    """The numbers of what is drawn in another way than JAX does, which a seed gives again."""
+    """The numbers that weft draws by another method than JAX; a seed gives them again."""
     size, part = jnp.array([4.0, 30.0, 50.0, 2000.0]), jnp.array([0.4, 0.2, 0.7, 0.03])
     draw = lambda name, *args: getattr(random, name)(random.PRNGKey(7), *args)
     every = weft.jit(

@@ -26,7 +26,7 @@ def place(y):
 
 
 def in_process(program, **environment):
-    """Run a program in a process of its own; what it prints."""
+    """Run a program in a new process; return its output."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(program)],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The rule that says what is hot."""
+"""The rule that decides if something is hot."""
 
 import weft
 from weft.run import hot

@@ -466,7 +466,7 @@ SETTINGS = {
 
 
 def test_an_operand_that_is_the_result_is_an_array_of_ours():
-    """A NumPy array or a number is never given back as it is, where the program does nothing."""
+    """A program that does nothing converts a NumPy array or a number to an array."""
     functions = {name: getattr(jnp, name) for name in jnp.__all__}
     functions = {n: f for n, f in functions.items() if callable(f) and returns_its_operand(f)}
     assert {"squeeze", "atleast_1d", "broadcast_arrays"} <= {*functions}

@@ -76,7 +76,7 @@ def test_conversions_must_keep_the_number():
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
 def test_sums_that_just_fit(dtype):
-    """Of 64 bits too, where the exact result is rounded to a float64."""
+    """Also for 64 bits, where the exact result is rounded to a float64."""
     with weft.enable_x64():
         most, two = np.iinfo(dtype).max, jnp.array(2, dtype)
         for a, b in ((most - 2, 2), (most // 2, most // 2), (most // 3, most // 5)):

@@ -1,4 +1,4 @@
-"""From a closed jaxpr to an executable: which parameters a text has, and what consts become."""
+"""The steps from a closed jaxpr to an executable: parameters of a text, and consts."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Running programs: where they run, what is kept of them, what is handed to C++, what observes."""
+"""Running programs: their placement, caches, the hand-over to C++, observers."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_what_cpp_is_given():
         is find_executable(jaxpr, (), SPEC, place_program(jaxpr, (), [A], SPEC)).loaded
     )
     for option in ("debug_nans", "debug_infs", "debug_key_reuse"):
-        with weft.config.scope(**{option: True}):  # each call is to be looked at
+        with weft.config.scope(**{option: True}):  # each call is observed
             assert run_program(jaxpr, (), [A], SPEC, PAIR)[1] is None
 
 

@@ -17,7 +17,7 @@ X = np.float32([[0.5, -1.0, 2.0]])
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Rules are programs from their first use on."""
+    """Compile rules at their first use."""
     monkeypatch.setattr(hot, "HOT", 1)
     weft.clear_caches()
 
@@ -76,7 +76,7 @@ def test_mapped_programs_give_what_they_give_compiled_whole(name, at_once):
     fun, x, dim = PROGRAMS[name]
     mapped = vmap(fun, dim, axis_name="i" if name == "names" else None)
     expected = jit(mapped)(x)
-    for _ in range(2):  # as the rules are compiled, and as they are
+    for _ in range(2):  # with compiled rules, and without
         for a, b in zip(weft.tree.leaves(mapped(x)), weft.tree.leaves(expected), strict=True):
             assert a.aval is b.aval
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)

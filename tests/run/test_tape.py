@@ -1,7 +1,7 @@
-"""Reverse mode operation by operation, against the derivative that `jit` compiles whole.
+"""Reverse mode operation by operation, against the derivative that `jit` compiles as a whole.
 
-Most tests of derivatives run on a tape; here is what only the tape has: when it serves, what it
-keeps, and values of each kind that come along it.
+Most tests of derivatives run on a tape. This file tests properties of the tape: when it is used,
+the values that it keeps, and the kinds of values that it accepts.
 """
 
 import gc
@@ -127,7 +127,7 @@ NESTED = {
 
 @pytest.fixture
 def by_the_second_use(monkeypatch):
-    """Rules, and all operations on a tape, are programs from their second use on."""
+    """Compile rules, and all operations on a tape, at their second use."""
     weft.clear_caches()
     monkeypatch.setattr(hot, "HOT", 2)
 

@@ -1,4 +1,4 @@
-"""How exact the special functions are, in units in the last place, against golden/special.json.
+"""The accuracy of special functions, in units in the last place, against golden/special.json.
 
 `python -m tests.scipy.special_accuracy` writes the table of docs/special.md; the tests compare.
 """
@@ -24,7 +24,7 @@ SIZE = 256  # points that each program takes: compiling is what costs
 
 
 def values(name, *xs):
-    """What the function a golden row is of gives at any number of points."""
+    """Return the values of a golden row's function at any number of points."""
     name, _, part = name.partition(".")
     count = len(xs[0])
     every = [np.resize(x, -(-count // SIZE) * SIZE) for x in xs]

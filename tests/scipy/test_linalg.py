@@ -252,7 +252,7 @@ def test_derivatives(name, dtype):
 
 
 def test_polar_derivative_of_equal_singular_values():
-    """It exists, where those of singular vectors do not."""
+    """It exists even if singular vectors have no derivatives."""
     with weft.enable_x64(True):
         check_derivatives(lambda a: linalg.polar(a)[0], np.eye(4)[::-1].copy())
 

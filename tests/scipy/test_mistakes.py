@@ -1,4 +1,4 @@
-"""What is refused, and what users are told, each in full: mistakes.txt."""
+"""Errors of scipy's functions, with complete messages: mistakes.txt."""
 
 import pytest
 

@@ -71,8 +71,8 @@ def test_steps_are_as_few_as_scipys(method, theirs):
     assert int(got.nfev) == int(got.njev)
 
 
-# Of each of PROBLEMS in float64, by method: steps and evaluations, as they were. Others may be as
-# right: a change of these is to be meant.
+# The steps and evaluations of PROBLEMS in float64, by method. Other counts may be right as well,
+# but should change only on purpose.
 COUNTS = {
     "BFGS": [(21, 28), (34, 43), (43, 56), (8, 12), (6, 11), (10, 12), (6, 14)],
     LONG_NAME: [(19, 22), (44, 50), (52, 59), (7, 10), (6, 7), (8, 10), (27, 48)],

@@ -1,4 +1,4 @@
-"""scipy.special: accuracy over the whole range, edges, derivatives, dtypes, what is refused."""
+"""scipy.special: accuracy over the whole range, edges, derivatives, dtypes, errors."""
 
 import inspect
 
@@ -75,12 +75,12 @@ BINARY = [
     "beta",
     "zeta",
 ]
-# Where SciPy's value is no limit of the function's, ours is.
+# SciPy's value is not the function's limit, and weft's is.
 OTHERWISE = {
     "gammaln": lambda x: x == -np.inf,  # inf, as JAX has it
     "spence": lambda x: x == np.inf,
     "zeta": lambda x, q=1.0: np.isnan(x + q) | (x == 1) | (x > 1e20) | (x < -1e20),
-    # the limits, infinite, of which SciPy makes NaN
+    # infinite limits; SciPy returns NaN there
     "i0": np.isinf,
     "i1": np.isinf,
     # NaN of a NaN; of huge negative numbers the limit over whole ones, or none; no signs of inf

@@ -1,4 +1,4 @@
-"""Elements that operations read, by their `element` rules, against what they do to numbers."""
+"""Elements that operations read, by their `element` rules, against their effect on numbers."""
 
 import numpy as np
 

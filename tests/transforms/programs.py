@@ -1,4 +1,4 @@
-"""Programs of three numbers in which what holds programs is used in many ways."""
+"""Programs of three numbers with many uses of primitives that hold programs."""
 
 import inspect
 
@@ -118,7 +118,7 @@ def scan_without_xs(x):
 
 
 def scan_of_constants(x):
-    """Nothing that depends on x is carried: what is known can be computed before."""
+    """The carry does not depend on x: the known part can be computed before."""
     c, ys = lax.scan(lambda c, y: (c + y, c * y), np.float32(1.0), W[0])
     return c * x, ys
 
@@ -300,7 +300,7 @@ def exchanged(x):
     return [weft.vmap(f, axis_name="i", in_axes=1)(W * x) for f in each]
 
 
-# --- what is kept ---------------------------------------------------------------------------------
+# --- kept values ----------------------------------------------------------------------------------
 
 
 def layers(x):

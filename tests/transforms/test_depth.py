@@ -69,7 +69,7 @@ def nest(wrap, depth, fun):
 
 
 def count_calls(fun, *args):
-    """How many Python functions a call enters."""
+    """Return the number of Python functions that a call enters."""
     count = 0
 
     def note(frame, event, _):
@@ -86,7 +86,7 @@ def count_calls(fun, *args):
 
 
 def count_staging(wrap, depth):
-    """How many calls it takes to stage a new function within so many transformations."""
+    """Return the number of calls for staging a new function within `depth` transformations."""
     return count_calls(jit(nest(wrap, depth, lambda x: jnp.sin(x) * x)).trace, X)
 
 
@@ -109,7 +109,7 @@ def test_the_work_of_other_transformations(name, around):
     outer = {"jit": lambda f: f, "grad": grad, "vmap": lambda f: lambda x: weft.vmap(f)(x[None])}
     wrap = OTHERS[name]
     trace = lambda depth: jit(outer[around](nest(wrap, depth, lambda x: jnp.sin(x) * x))).trace
-    trace(2)(X)  # what is made once
+    trace(2)(X)  # make caches
     counts = [count_calls(trace(depth), X) for depth in (8, 16)]
     assert counts[1] < 5 * counts[0], counts  # the square of the depth; 2^8 is 256
 

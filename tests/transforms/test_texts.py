@@ -1,11 +1,10 @@
 """Programs of programs.py and of test_compose_control.py under transformations, as text.
 
-A letter is a transformation, a word is read from the right: GV is the gradient of what is mapped.
-tests/golden/programs has the text of each program and digests of those under every word, of what
-the passes make of it and of how it is lowered; none of these is run. The programs themselves are,
-step by step, eagerly and compiled.
-`python -m tests.transforms.test_texts` writes the file anew; with the name of a program it prints
-all of its texts, to compare with those of before.
+A letter is a transformation, and a word is read from the right: GV is the gradient of a mapped
+function. tests/golden/programs has the text of each program, and digests of the texts under every
+word, after the passes, and after lowering; none of these is run. The programs themselves run step
+by step, eagerly and compiled. `python -m tests.transforms.test_texts` writes the file anew; with
+the name of a program it prints all of its texts, to compare with older ones.
 """
 
 import collections
@@ -59,7 +58,7 @@ FEW = ["J", "G", "VG", "JG", "K"]
 
 
 def write(make: Callable, *args: Any) -> str:
-    """A text or that of an error, without addresses and lines."""
+    """Return a text or the text of an error, without addresses and lines."""
     try:
         text = str(make(*args))
     except Exception as error:

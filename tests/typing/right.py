@@ -143,7 +143,7 @@ def with_aux(w: Array, x: Array) -> tuple[Array, dict[str, Array]]:
 assert_type(weft.grad(with_aux, has_aux=True)(x, x), tuple[Array, dict[str, Array]])
 
 
-# control flow is generic in the carry and in what is collected
+# control flow is generic in the carry and in the stacked results
 def body(carry: tuple[Array, Array], x: Array) -> tuple[tuple[Array, Array], Array]:
     return (carry[0] + x, carry[1]), carry[0]
 

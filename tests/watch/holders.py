@@ -1,6 +1,6 @@
-"""Functions that keep traced values, and what they keep them in; test_leaks.py says when it loads.
+"""Functions that keep traced values, and their containers; test_leaks.py says when it loads.
 
-Their module has to be made after what the garbage collector is told to leave alone.
+Their module must be imported after the garbage collector has frozen older objects.
 """
 
 from collections.abc import Callable, Iterator

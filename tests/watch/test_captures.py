@@ -1,4 +1,4 @@
-"""What a function read when it was traced, changed afterwards, under debug_globals."""
+"""Captured values of a traced function that change afterwards, under debug_globals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The leak check: what was kept, and what holds it, for every way to trace and to hold."""
+"""The leak check: kept values and their holders, for every way to trace and to hold."""
 
 import gc
 import importlib

@@ -14,7 +14,7 @@ from weft.watch import progress
 
 @pytest.fixture
 def quick(monkeypatch):
-    """What takes more than a hundredth of a second is long."""
+    """Count work of more than a hundredth of a second as long."""
     monkeypatch.setattr(progress, "FIRST", 0.01)
 
 

@@ -65,7 +65,7 @@ def arrays(put, full):
 
 
 def texts(made):
-    """What is printed of each array, by name and options."""
+    """Return the printed text of each array, by name and options."""
     out = {}
     for options in OPTIONS:
         with np.printoptions(**options):

@@ -57,7 +57,7 @@ def test_every_name_of_the_inventory_is_there(name):
 def test_public_members_are_documented():
     own = [n for n in dir(ArrayImpl) if not n.startswith("_")]
     bare = [n for n in own if not (inspect.getdoc(getattr(ArrayImpl, n)) or "").strip()]
-    assert set(bare) <= {"aval", "traceback"}  # the engine's own
+    assert set(bare) <= {"aval", "traceback"}  # jaxlib's own
 
 
 def test_isinstance_and_issubclass(x):
@@ -386,7 +386,7 @@ def test_dlpack_in_detail(x):
 
 
 def aligned(count, offset):
-    """A NumPy array of ones whose memory the engine could use as it is (offset 0) or not."""
+    """A NumPy array of ones whose memory XLA could use without a copy (offset 0) or not."""
     raw = np.zeros(count * 4 + 256, np.uint8)
     start = -raw.ctypes.data % 64 + offset
     x = raw[start : start + count * 4].view(np.float32)
@@ -543,7 +543,7 @@ def test_device_put_shares_what_lies_there(x):
 
 
 class Late:
-    """What is ready when it has been asked so many times."""
+    """An array that is ready after a number of queries."""
 
     def __init__(self, times):
         self.left = times

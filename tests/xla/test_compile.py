@@ -234,7 +234,7 @@ def test_arc_tangents_in_vectors(dtype, kernels_as_for_users):
     x = np.linspace(-2, 2, 4096).astype(dtype)  # of 512 bits, some were 0, or pi / 2
 
     def f(x, atan, sin):
-        for _ in range(4):  # in float32, so many that none is written as a formula
+        for _ in range(4):  # in float32, so many that they are not written as formulas
             x = sin(x) + atan(x)
         return x
 

@@ -1,4 +1,4 @@
-"""The disk cache: what is put is got, whatever else happens is a miss."""
+"""The disk cache: stored blobs are returned; anything else that happens is a miss."""
 
 import errno
 import logging

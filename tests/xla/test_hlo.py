@@ -48,7 +48,7 @@ ALL = [
 
 @pytest.mark.parametrize("dtype", ALL, ids=lambda d: np.dtype(d).name)
 def test_constants_survive_compilation(dtype):
-    """An array constant of every dtype comes back from the engine as it went in."""
+    """XLA returns an array constant of every dtype unchanged."""
     from weft.mesh.client import all_devices
     from weft.primitives.layout import reshape
     from weft.xla.compile import Executable, compile_text
@@ -136,7 +136,7 @@ def with_a_bit_of_everything(x, n):
 
 
 def test_a_module_as_a_whole():
-    """After a change of lowering that is meant: write what it shows to the file."""
+    """After an intended change of lowering, write the new text to the file."""
     lowered = weft.jit(with_a_bit_of_everything).lower(np.ones(3, np.float32), 4)
     assert lowered._lowered.module.text.splitlines() == GOLDEN.read_text().splitlines()
 

@@ -29,7 +29,7 @@ def test_an_operation_leads_to_its_equation_and_to_those_that_hold_it():
     (line,) = [x for x in module.text.splitlines() if '"stablehlo.sine"' in x]
     name = line.rpartition('loc("')[2].removesuffix('")')
     assert [e.primitive.name for e in read_origins(name, module.origins)] == ["sin", "scan"]
-    # the engine joins the names of a call and of what is in the function that it calls
+    # XLA joins the names of a call and of the operations in the function that it calls.
     (call,) = [x for x in module.text.splitlines() if '"func.call"' in x]
     (product,) = [x for x in module.text.splitlines() if '"stablehlo.multiply"' in x]
     path = "/".join(x.rpartition('loc("')[2].removesuffix('")') for x in (call, product))

@@ -1,4 +1,4 @@
-"""From jaxprs to modules: what stands in the text, and how often."""
+"""Modules lowered from jaxprs: the contents of the text, and their number."""
 
 import contextlib
 import re
@@ -184,7 +184,7 @@ def test_which_results_take_the_memory_of_donated_parameters():
 
 
 def test_the_same_text_is_written_from_memory(monkeypatch):
-    """Of operations of one line, of several, with constants, and that call functions."""
+    """Operations of one line, of several, with constants, and with calls of functions."""
 
     def fun(x, key):
         for _ in range(3):

@@ -1,9 +1,9 @@
 """Build the site of the documentation: `make docs` runs this.
 
-Pages of docs/ are taken as they are. Added to them are the reference (reference.py), charts in
-place of the tables of benchmarks (charts.py), a gallery of examples/ from what make_gallery.py
-kept, and lists of pages. What Sphinx reads is put together in build/site/source, and each version
-of the site is a folder of build/site/html, beside versions.json, which the pages read.
+Pages of docs/ are copied. The reference (reference.py), charts in place of the tables of benchmarks
+(charts.py), a gallery of examples/ from make_gallery.py, and lists of pages are added. Sphinx's
+input is written to build/site/source. Each version of the site is a folder of build/site/html,
+beside versions.json, which the pages read.
 
 usage: python tools/site/build.py [--no-reference]
 """
@@ -94,7 +94,7 @@ def write_lists() -> None:
 
 
 def read_examples() -> list[tuple[str, str, str]]:
-    """The rows of examples/README.md: (name, what it shows, result)."""
+    """Return the rows of examples/README.md: (name, purpose, result)."""
     text = (ROOT / "examples" / "README.md").read_text()
     rows = re.findall(r"^\| `make example-(\w+)`.*?\| (.+?) \| (.+?) \| [\d.]+ \|$", text, re.M)
     return [(name, shows, result) for name, shows, result in rows]

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-# What the README shows: cases, and what they mean to somebody who has not read the benchmarks.
+# The cases that the README shows, and their meaning for readers who do not know the benchmarks.
 HEADLINES = {
     "start/import": "import the package",
     "start/first_mlp3_grad": "first gradient in a new process",

@@ -12,7 +12,7 @@ HTML = Path(__file__).resolve().parents[2] / "build" / "site" / "html"
 
 
 def find_broken_links(folder: Path) -> tuple[int, list[str]]:
-    """How many links were followed, and those that lead nowhere."""
+    """Return the number of links that were followed, and the broken ones."""
     pages = {
         page: page.read_text()
         for page in sorted(folder.rglob("*.html"))

@@ -1,4 +1,4 @@
-"""What Sphinx is told: the theme, the extensions, and how pages of docs/ are read."""
+"""The configuration of Sphinx: the theme, the extensions, and the treatment of pages of docs/."""
 
 import re
 import sys
@@ -28,7 +28,7 @@ exclude_patterns = ["README.md"]
 nitpicky = False
 linkcheck_ignore = ["https?://"]  # links within the site are checked; others change under it
 
-# Examples are sessions; what is copied is what was typed.
+# Examples are sessions; only the input is copied.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 highlight_language = "text"
@@ -67,7 +67,7 @@ def mark_sessions(app: object, docname: str, source: list[str]) -> None:
 
 
 def unlink_bool(app: object, doctree: nodes.document) -> None:
-    """Python's bool is meant in signatures, not that of weft.numpy."""
+    """Signatures mean Python's bool, not weft.numpy's."""
     for link in list(doctree.findall(addnodes.pending_xref)):
         if link["reftarget"] == "bool":
             link.replace_self(addnodes.desc_sig_name("", "bool"))

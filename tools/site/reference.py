@@ -1,8 +1,8 @@
 """The reference of the site: a page of Markdown for each public module, from docstrings.
 
-Sphinx's autodoc reads docstrings as reStructuredText; those of weft are plain text with code in
-single backquotes, where `|x|` and `<a, b>` mean what they say. So the pages are written here, with
-Sphinx's own directives for functions and classes, which give the index, the search and the links.
+Sphinx's autodoc reads docstrings as reStructuredText. weft's are plain text with code in single
+backquotes, where `|x|` and `<a, b>` are literal. So the pages are written here, with Sphinx's own
+directives for functions and classes, which provide the index, the search and the links.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ NAMES |= {"nn": weft.nn, "random": weft.random}
 
 
 def public_modules() -> dict[str, types.ModuleType]:
-    """The modules that users import, by name: weft and what it and they list."""
+    """Return the modules that users import, by name: weft and the modules that they list."""
     found: dict[str, types.ModuleType] = {}
     todo = [weft]
     for file in PACKAGE.glob("*.py"):
@@ -60,7 +60,7 @@ def is_module(x: object) -> bool:
 
 
 def public_names(module: types.ModuleType) -> list[str]:
-    """What a module lists, without modules and names such as `__array_api_version__`."""
+    """Return a module's public names, without modules and names such as `__array_api_version__`."""
     listed = [name for name in module.__all__ if name[:2] != "__"]
     return [name for name in listed if not is_module(getattr(module, name))]
 
@@ -170,13 +170,13 @@ def convert_section(title: str, block: list[str], module: str) -> str:
 
 
 def first_line(x: object, module: str) -> str:
-    """What something is, in one sentence, as Markdown."""
+    """Return the first sentence of an object's documentation, as Markdown."""
     doc = inspect.getdoc(x) or "" if describes_itself(x) else ""
     return convert_text(doc.strip().split("\n\n")[0].replace("\n", " "), module)
 
 
 def describes_itself(x: object) -> bool:
-    """Whether the docstring is of the object, and not of its type."""
+    """Return True if the docstring belongs to the object, and not to its type."""
     own = getattr(x, "__doc__", None)
     is_weft = type(x).__module__.startswith("weft") and not isinstance(x, Primitive)
     return callable(x) or is_weft or (own is not None and own != type(x).__doc__)
@@ -186,7 +186,7 @@ def describes_itself(x: object) -> bool:
 
 
 def write_signature(x: object) -> str:
-    """`(a, axis: Axis = None)`; what is private, or says nothing (Any), is left out."""
+    """Return `(a, axis: Axis = None)`; private names and annotations of Any are omitted."""
     try:
         signature = inspect.signature(x)
     except (TypeError, ValueError):
@@ -203,7 +203,7 @@ def write_signature(x: object) -> str:
 
 
 class Name(str):
-    """Text that is written as it is."""
+    """Text that is written without quotes."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -259,7 +259,7 @@ def shorten_name(full: str) -> str:
 
 
 def run_example(code: str) -> list[str]:
-    """The lines of an example as a session shows them, with what it prints."""
+    """Return the lines of an example as a session shows them, with its output."""
     shown, names = [], dict(NAMES)
     for line in code.split("\n"):
         shown.append(f">>> {line}")
@@ -310,7 +310,7 @@ def shorten_value(x: object) -> str:
 
 
 def describe_members(cls: type, full: str) -> Iterator[str]:
-    """Methods and attributes of a class that are for users and say what they are."""
+    """Yield the documented methods and attributes of a class that are for users."""
     module = full.rpartition(".")[0]
     if issubclass(cls, enum.Enum):
         yield "**Members:** " + ", ".join(f"`{member.name}`" for member in cls)
@@ -338,7 +338,7 @@ def find_weft_members(cls: type) -> list[tuple[str, object]]:
 
 
 def link_counterpart(full: str, x: object, is_weft: bool) -> str:
-    """Where NumPy or SciPy describe a function of the same name."""
+    """Return the link to NumPy's or SciPy's function of the same name."""
     for prefix, (package, url) in COUNTERPARTS.items():
         if full.startswith(prefix + "."):
             place, _, name = full.replace(prefix, package, 1).rpartition(".")

@@ -17,7 +17,7 @@ PACKAGE = Path(weft.__file__).parent
 
 
 def find_object(full: str) -> object:
-    """What a full name such as `weft.numpy.sum` or `weft.Array.at` means."""
+    """Return the object with a full name such as `weft.numpy.sum` or `weft.Array.at`."""
     parts = full.split(".")
     for n in range(len(parts) - 1, 0, -1):
         try:

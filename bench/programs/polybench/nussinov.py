@@ -1,7 +1,7 @@
 """nussinov: the most base pairs that an RNA folds into (R. Nussinov and others, 1978).
 
 best[i, j] is the largest of best[i, j - 1], best[i + 1, j], best[i + 1, j - 1] plus one if i and j
-pair and are no neighbours, and best[i, k] + best[k + 1, j] over all k between.
+pair and are not neighbours, and best[i, k] + best[k + 1, j] over all k between.
 """
 
 import numpy as np

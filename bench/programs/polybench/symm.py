@@ -1,4 +1,4 @@
-"""symm: C := alpha A B + beta C for a symmetric A, of which the lower triangle is stored."""
+"""symm: C := alpha A B + beta C for a symmetric A with only the lower triangle stored."""
 
 sizes = {"small": 96, "medium": 400, "large": 1200}
 

@@ -1,4 +1,4 @@
-"""syrk: C := alpha A A' + beta C in the lower triangle; the upper one stays as it is."""
+"""syrk: C := alpha A A' + beta C in the lower triangle; the upper one is unchanged."""
 
 sizes = {"small": 96, "medium": 400, "large": 1200}
 

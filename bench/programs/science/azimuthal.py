@@ -37,5 +37,5 @@ def loops(values, radius, bins):
 
 
 def differs(got, expected):
-    """A value that lies on an edge may be in either bin, which moves a mean by its share."""
+    """A value on an edge may be in either bin, which changes a mean by its share."""
     return (abs(got - expected) > 1e-6 * expected).mean() > 0.02

@@ -1,6 +1,6 @@
-"""The Mandelbrot set: how many steps of z := z^2 + c each point of a grid takes to leave |z| < 2.
+"""The Mandelbrot set: the steps of z := z^2 + c until each point of a grid leaves |z| < 2.
 
-Masks keep the points that have left as they are (B. Mandelbrot, 1980).
+Masks freeze the points that have left (B. Mandelbrot, 1980).
 """
 
 import numpy as np

@@ -100,7 +100,7 @@ def make_array_from_single_device_arrays(
       An array of that shape and sharding.
 
     Raises:
-      TypeError: there are no arrays and no dtype.
+      TypeError: `arrays` is empty, and `dtype` is None.
 
     >>> x = jnp.arange(3)
     >>> make_array_from_single_device_arrays((3,), x.sharding, [x])

@@ -123,9 +123,9 @@ def promote_carry(
     """Return the types that a carry must start with, given a body that returns `out_avals`.
 
     A weakly typed leaf, such as a Python number, takes the dtype that the body returns if that
-    loses no information, and is strongly typed then; the others are unchanged. Weak types alone are
-    no difference. A leaf that the body makes varying over a mesh, or reduced, may be so from the
-    start.
+    loses no information, and is strongly typed then; the others are unchanged. Weak types make no
+    difference otherwise. A leaf that the body makes varying over a mesh, or reduced, may be so from
+    the start.
     """
     out = []
     for a, b in zip(avals, out_avals, strict=True):

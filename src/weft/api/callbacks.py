@@ -100,7 +100,7 @@ def pure_callback(
 ) -> Any:
     """Call a Python function that has no side effects, also from a compiled program.
 
-    It is for functions that weft does not have, such as those of SciPy. Each time the program runs,
+    It is for functions that weft does not have, for example SciPy's. Each time the program runs,
     `callback(*args, **kwargs)` is called with arrays, in the thread that called the program. The
     callback may be called more often than the program says, or never if its results are not used;
     use `io_callback` for side effects. An error that it raises is raised by the call of the

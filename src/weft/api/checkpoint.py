@@ -69,7 +69,7 @@ def checkpoint(
         then computes again in stages, and holds one stage at a time. With a budget of 0, or without
         `prevent_cse`, all is one stage. Bytes are counted for the function that is
         differentiated: for one example under `vmap(grad(f))`, for one step in the body of a `scan`.
-        By default there is no budget.
+        None, the default, sets no budget.
       static_argnums: an int or a sequence of ints, the positions of arguments that stay Python
         values. If they are hashable, the function is traced once for each of their values;
         otherwise in each call. By default there are none.

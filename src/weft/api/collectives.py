@@ -167,7 +167,7 @@ def convert_bool(x: Any) -> Any:
 
 
 def reduce_positions(op: str, x: Any, where: CollectiveAxes, reduce: Callable) -> Any:
-    """Reduce a leaf over those of its own axes that were named."""
+    """Reduce a leaf over its own axes among the named ones."""
     if not where.positional:
         return x
     if where.groups is not None:

@@ -34,7 +34,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     """Return a function that the compiler may replace by its own code.
 
     A compiler that knows the operation `name` in this version may use code of its own. Others
-    compile the decomposition. Derivatives and batching are those of the decomposition.
+    compile the decomposition. Its derivatives and batching rule are the decomposition's.
 
     Args:
       decomposition: a function of pytrees of arrays, which are passed by position. Its keyword

@@ -178,7 +178,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         arrays.
 
     Returns:
-      A pytree of the structure of `val`. The tangents of floats have their dtype, and those of
+      A pytree of the structure of `val`. The tangents of floats have their dtype, and tangents of
       integers and bools have the dtype float0.
 
     >>> print(zero_from_primal({"a": jnp.ones(2)}))

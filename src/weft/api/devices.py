@@ -208,7 +208,7 @@ def device_put(
         arrays on the default device, and does not move arrays.
       src: where x is stored, for compatibility with JAX; it is ignored.
       donate: a bool, or a pytree prefix of bools. True says that x is not used again. On
-        accelerators its memory is free as soon as it is copied. On the CPU it has no effect.
+        accelerators its memory is free after the copy. On the CPU it has no effect.
       may_alias: a bool, or a pytree prefix of bools. False makes a copy even if the array is on the
         device already. By default the result may share memory with x.
 
@@ -415,7 +415,7 @@ def live_arrays(platform: str | None = None) -> list[Any]:
       A list of arrays.
 
     Raises:
-      RuntimeError: there is no such platform.
+      RuntimeError: the platform does not exist.
 
     >>> x = jnp.arange(12345)
     >>> any(y is x for y in weft.live_arrays())

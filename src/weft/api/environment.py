@@ -20,7 +20,7 @@ from weft.mesh.threads import count_processors, count_threads
 from weft.options import OPTIONS, config
 from weft.xla.diskcache import cpu_features, disk_cache
 
-# Variables that change what is compiled or run, besides the variables of weft's options.
+# Variables that affect compilation or execution, besides the variables of weft's options.
 VARIABLES = re.compile(r"(WEFT|JAX|XLA|PJRT|CUDA_VISIBLE|TPU|TF_CPP|OMP|OPENBLAS|MKL)_\w+|NPROC")
 SECRET = re.compile(r"SECRET|TOKEN|PASSWORD|KEY")
 INSTRUCTIONS = ("neon", "asimd", "sve", "avx", "avx2", "fma", "f16c", "avx512f", "avx512dq",

@@ -215,7 +215,7 @@ def ffi_call(
         results.
       has_side_effect: if True, the call is made even if its results are not used. The default is
         False.
-      vmap_method: the way in which `vmap` maps it. "sequential" calls it for each element, in a
+      vmap_method: the method of `vmap`. "sequential" calls it for each element, in a
         loop; "sequential_unrolled" without a loop. "expand_dims" calls it once, with a leading
         axis, which has size 1 where an argument is not mapped. "broadcast_all" repeats those
         arguments, and "legacy_vectorized" leaves them without the axis. None, the default, refuses

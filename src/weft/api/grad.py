@@ -126,7 +126,7 @@ def linearize_leaves(
 
 
 class ChosenArguments(NamedTuple):
-    """A function of only the positional arguments in which it is differentiated."""
+    """A function of only the differentiated positional arguments."""
 
     flat: FlatFun
     leaves: list

@@ -341,7 +341,7 @@ def jit(
         replaces `config.passes`. If jitted functions are nested, the outer one decides.
       sizes: the shapes of the positional arguments, with names for the sizes that vary, as
         `sizes="(n, d), (n,)"`. A pytree prefix of the arguments of texts as of
-        `export.symbolic_shape`, in which `_` and `...` are sizes that stay; None for arguments
+        `export.symbolic_shape`, where `_` and `...` are sizes that stay; None for arguments
         whose sizes stay; or one text with a shape in brackets for each argument. `fun` is traced
         once. A call rounds each size up to its bucket and pads the arguments, and the program of
         the buckets computes what `fun` computes without padding.

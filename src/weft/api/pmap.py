@@ -55,10 +55,10 @@ def pmap(
 ) -> Any:
     """Map a function over an axis of its arguments, with one device for each element.
 
-    It maps as `vmap` does, but the program is compiled for as many devices as the axis has
-    elements, and runs on all of them. Collectives such as `lax.psum(x, axis_name)` are
-    communication between the devices. The results stay on the devices, so that a further call
-    transfers nothing. `jit` and `shard_map` are for programs over meshes.
+    It maps as `vmap` does, but the program is compiled for one device per element of the axis, and
+    runs on all of these devices. Collectives such as `lax.psum(x, axis_name)` are communication
+    between the devices. The results stay on the devices, so that a further call transfers nothing.
+    `jit` and `shard_map` are for programs over meshes.
 
     Where several processes have joined (`weft.distributed`), each calls the function with as many
     elements as it has devices to use, and receives the results of those. Collectives are between

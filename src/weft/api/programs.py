@@ -112,7 +112,7 @@ class Giving:
 class StagedProgram(NamedTuple):
     """A function staged at given types.
 
-    float0 values hold no data, so they are neither operands nor results of the jaxpr. `hidden` has
+    float0 values hold no data, so the jaxpr has no such operands or results. `hidden` has
     such arguments by flat position, and `hidden_results` such results.
     """
 

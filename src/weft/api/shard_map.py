@@ -61,12 +61,12 @@ def shard_map(
         splits it. None in place of a spec passes an argument unchanged, which then need not be an
         array. Over explicit axes `in_specs` may be left out, since the types state it. If given, it
         must agree with them.
-      out_specs: the way in which the results of the devices form one array. `P("x")` joins them,
+      out_specs: how the results of the devices form one array. `P("x")` joins them,
         and `P()` states that all devices have the same.
       mesh: the devices. By default it is the mesh that `set_mesh` put into scope, or the mesh of
         the arguments.
       axis_names: the axes that `f` is written for. The compiler splits over the others, which specs
-        must not name. By default it is all axes, except for those of a `shard_map` around.
+        must not name. By default it is all axes, except for axes of a `shard_map` around.
       check_vma: if True, the default, the types state which values vary over which axes. Then
         results that `out_specs` declares equal are equal, and derivatives with respect to values
         that all devices share are summed over the devices. If False, a derivative that is taken

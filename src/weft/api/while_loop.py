@@ -78,7 +78,7 @@ def while_loop(
         is 64, or all states if `max_steps` is given.
 
     Returns:
-      The value for which the predicate is false, a pytree like `init_val`.
+      The first value with a false predicate, a pytree like `init_val`.
 
     Raises:
       DtypeError: the predicate is not a bool, or `body_fun` returns another dtype.

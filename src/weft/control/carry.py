@@ -121,7 +121,7 @@ def grow_carry(
 def jvp_loop(
     body: Jaxpr, sizes: tuple[int, ...], carry: int, moved: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[bool, ...], list[bool]]:
-    """Return the derivative of a body, the marks of inputs that move, and those of results.
+    """Return the derivative of a body, the marks of inputs that move, and the results' marks.
 
     Its inputs come in groups of `sizes`; the group number `carry` is carried. The derivative takes
     and returns each group, followed by the tangents of the values in it that move.

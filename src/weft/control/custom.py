@@ -456,7 +456,7 @@ class RematOpt(CustomVJP):
 
     If no residual is needed, as in the forward pass of `checkpoint`, the call replaces the rule: it
     costs less, and an opaque rule cannot be pruned. `fwd_jaxpr` is the flat rule. It has
-    `num_fwd_consts` hoisted operands in front of those of the call.
+    `num_fwd_consts` hoisted operands in front of the call's operands.
     """
 
     name = "remat_opt"

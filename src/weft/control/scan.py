@@ -197,7 +197,7 @@ def bind_scan(
 ) -> list:
     """Apply scan to its operands in groups. `params` needs length, reverse and unroll.
 
-    Arrays in the carry that the body does not change become consts, of which no copies are made.
+    Arrays in the carry that the body does not change become consts, which are not copied.
     """
     n, m = len(consts), len(carry)
     invars, outvars = jaxpr.invars, jaxpr.outvars

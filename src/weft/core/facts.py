@@ -41,7 +41,7 @@ TAKE_KEYS = frozenset(
 
 
 class Runs(enum.Enum):
-    """The ways in which a primitive runs a program that it holds: `Body.runs`."""
+    """How a primitive runs a program that it holds: `Body.runs`."""
 
     # Once, on the operands; it gives the primitive's results.
     ONCE = enum.auto()
@@ -60,7 +60,7 @@ class Runs(enum.Enum):
 
 
 class Linearity(enum.Enum):
-    """The operands in which an operation is linear, if it is one operation of XLA: `Axes.linear`.
+    """The linearity of an operation in its operands, if it is one operation of XLA: `Axes.linear`.
 
     XLA adds up the terms of a sum over devices between two operations, so only a single operation
     can be applied to terms.

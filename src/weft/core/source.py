@@ -211,7 +211,7 @@ def trim_traceback(error: BaseException) -> None:
 def boundary(fun: Callable, like: Callable | None = None) -> Callable:
     """Return `fun` as users call it: its errors show few frames of weft's own.
 
-    The name and documentation are those of `like`, or of `fun`. Raising again adds no frame.
+    It has the name and documentation of `like`, or of `fun`. Raising again adds no frame.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:

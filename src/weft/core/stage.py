@@ -165,7 +165,7 @@ class StageTrace(Trace):
         return self.maker(var) or "of unknown origin"
 
     def arguments(self, var: Var) -> list[Origin]:
-        """Return the arguments that a variable depends on, also those of functions around it."""
+        """Return the arguments that a variable depends on, also arguments of outer functions."""
         needed = {var}
         for eqn in reversed(self.eqns):
             if not needed.isdisjoint(eqn.outvars):

@@ -243,7 +243,7 @@ class Tracer(HasAval):
         return self.inner.arguments() if isinstance(self.inner, Tracer) else []
 
     def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
-        """Return the concrete value, or raise an error that says that there is none yet."""
+        """Return the concrete value, or raise an error if the value is not known yet."""
         self.check_live()
         if look := getattr(self.owner, "look", None):
             return look(self, op, error, hint)

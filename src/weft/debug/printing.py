@@ -76,7 +76,7 @@ def callback(
       callback: the function. Without it, `callback(ordered=True)` returns a function that takes it
         as its first argument.
       *args: pytrees of arrays, the positional arguments of the function.
-      ordered: if True, the calls are made in the order in which they are written. The default is
+      ordered: if True, the calls are made in program order. The default is
         False.
       partitioned: if True, in a program over a mesh each device makes a call with its own parts of
         the values. If False, the default, one device makes a call with the whole arrays. Ordered

@@ -203,7 +203,7 @@ class Prompt(cmd.Cmd):
         self.move(-1, "Newest frame")
 
     def move(self, step: int, end: str) -> None:
-        """Go to another frame, or print that there is none."""
+        """Go to another frame, or print that it does not exist."""
         if not 0 <= self.at + step < len(self.frames):
             return self.say(f"*** {end}")
         self.at += step

@@ -159,7 +159,7 @@ def draw(
 
     Args:
       program: a `Jaxpr` or a `ClosedJaxpr`.
-      path: the path of a file to which the image is written. None, the default, writes none.
+      path: the path of a file for the image. None, the default, writes no file.
       short: if True, the default, equations that nothing needs are left out.
       max_chars: the largest number of characters of a line in a box. The default is 36.
 

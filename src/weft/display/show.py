@@ -125,7 +125,7 @@ def show(
 ) -> Text:
     """Return a program as text for reading, shorter than `str` prints it.
 
-    The text cannot be read back; `weft.jaxpr.unparse` is for programs that are to be stored.
+    The text cannot be read back; `weft.jaxpr.unparse` is for programs that you want to store.
 
     Args:
       program: a `Jaxpr` or a `ClosedJaxpr`.

@@ -152,7 +152,7 @@ class Partitioner:
 class custom_partitioning:
     """A function that defines its own partition over a mesh, with `f.def_partition(...)`.
 
-    Its derivatives and its behaviour under `vmap` are those of the wrapped function; the compiler
+    It has the derivatives and the batching rule of the wrapped function; the compiler
     splits the derivatives. Arguments named by `static_argnums` come first in the functions of
     `def_partition`.
 

@@ -1,6 +1,6 @@
 """`lstm` and its weights, under the names and in the layout of `jax.experimental.rnn`.
 
-A plain scan, on any device, with the derivatives of any program. The equations are those of
+A plain scan, on any device, with the derivatives of any program. The equations are from
 Hochreiter and Schmidhuber's LSTM with a forget gate and two biases (Gers et al. 2000), as cuDNN
 and PyTorch have them:
 

@@ -62,7 +62,7 @@ def clear_hlo_module_transformation(
     stage: PipelineStage = PipelineStage.PRE_SCHEDULER,
     platforms: str | Sequence[str] | None = None,
 ) -> bool:
-    """Remove what is registered under a name; return True if anything was.
+    """Remove a registered transformation by its name; return True if it existed.
 
     >>> clear_hlo_module_transformation("none")
     False

@@ -137,7 +137,7 @@ def register_vmappable(
       make_iota: ignored; accepted for compatibility with JAX.
 
     Give `vmap` the size of the axis, `axis_size`, if no ordinary array is mapped. Within other
-    transformations such values are leaves, as they are in JAX.
+    transformations such values are leaves; JAX does the same.
 
     >>> class Column:
     ...     def __init__(self, data):

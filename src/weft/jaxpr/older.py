@@ -10,7 +10,7 @@ from typing import Any
 from weft.jaxpr.syntax import Atom, Binder, Equation, Program, Word
 
 _RENAMED = {"add_any": "add", "pjit": "jit", "remat2": "checkpoint", "xla_call": "jit"}
-# Parameters that do not affect what is computed.
+# Parameters that do not affect the results.
 _DROPPED = {
     "cond": ("linear",),
     "jit": (

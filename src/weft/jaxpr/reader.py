@@ -48,7 +48,7 @@ def parse(
 ) -> ClosedJaxpr:
     """Read a program from its text, as `str`, `pretty_print` or `unparse` print it.
 
-    Both notations are read. The classic one has no types: those of the arguments come from
+    Both notations are read. The classic one has no types: types of arguments come from
     `in_avals`, or from the arguments of the first call of the result. The text of `str` does not
     say which types are weak; `in_avals` does. Without it, an argument is weak if it is converted to
     the dtype that it has, or to a weak type.

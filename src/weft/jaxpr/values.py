@@ -95,7 +95,7 @@ def collect_primitives(prefix: str) -> dict[str, dict[str, Primitive]]:
 
 
 def find_primitives(name: str, samples: bool = False) -> list[Primitive]:
-    """Return the primitives of a name: weft's or, if weft has none, those of any module.
+    """Return the primitives of a name: weft's or, if weft has none, any module's.
 
     `name@key` is the primitive in the global `key`. `samples`: the text draws random numbers, so
     that it has the erf_inv and log1p with which weft.random computes samples.
@@ -198,7 +198,7 @@ def read_literal(value: Any, aval: ShapedArray | None) -> tuple[Any, ShapedArray
 
 
 class Values:
-    """Reads parameters. `names` defines names in the text; `arrays` are those of a file."""
+    """Reads parameters. `names` defines names in the text; `arrays` are a file's arrays."""
 
     def __init__(self, text: syntax.Text, names: dict[str, Any], arrays: list | None = None):
         self.text = text

@@ -81,7 +81,7 @@ class Space(enum.Enum):
 
     Attributes:
       Device: the memory of the device.
-      Host: the memory of the host, from which the device can fetch the array.
+      Host: the memory of the host; the device can fetch the array from there.
       Any: either of them.
 
     >>> x = weft.device_put(jnp.ones(2), weft.memory.Space.Host)

@@ -26,7 +26,7 @@ from weft.util import JAXLIB, Record, Scope, hide_members, memoize
 
 
 class AxisType(enum.Enum):
-    """The way in which the split of values over a mesh axis is decided.
+    """The decision about the split of values over a mesh axis.
 
     Attributes:
       Auto: the compiler decides, from the shardings of the inputs.

@@ -112,7 +112,7 @@ class Sharded:
     def of_part(self, names: Sequence, tracked: bool) -> Sharded | None:
         """Return the split of a part of the value, in a program for one device along `names`.
 
-        If types are not `tracked`, they do not say what is unreduced or reduced along `names`.
+        If types are not `tracked`, they omit the unreduced and reduced axes among `names`.
         """
         whole = self.without(names)
         entries = [()] * len(self.entries) if whole is None else whole.entries

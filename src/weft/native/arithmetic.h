@@ -132,7 +132,8 @@ WEFT_HERE_CALLED void Clamp(const void* const* xs, void* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) z[i] = Extremum<false>(Extremum<true>(x[i], low[i]), high[i]);
 }
 
-// `yes` where x is related to y, which is a scalar, else `no`. With `scalar`, `yes` is one too.
+// Selects `yes` where x is in the relation to the scalar y, otherwise `no`. With `scalar`, `yes` is
+// a scalar too.
 template <int64_t test, class T, bool scalar>
 WEFT_HERE_CALLED void Choose(const void* const* xs, void* out, int64_t n) {
   T* const z = static_cast<T*>(out);
@@ -152,7 +153,7 @@ WEFT_HERE_CALLED void Not(const void* const* xs, void* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) z[i] = x[i] ^ 1;
 }
 
-// Bits of the width of T: the third operand where the first is true, else the second.
+// Selects the third operand where the first is true, otherwise the second; as bits of T's width.
 template <class T>
 WEFT_HERE_CALLED void Select(const void* const* xs, void* out, int64_t n) {
   T* const z = static_cast<T*>(out);
@@ -165,7 +166,7 @@ WEFT_HERE_CALLED void Select(const void* const* xs, void* out, int64_t n) {
   }
 }
 
-// --- the loop of an operation on a dtype, null where there is none ------------------------------
+// --- the loop of an operation on a dtype, or null -----------------------------------------------
 
 template <class T>
 Compute FindOf(int64_t op) {

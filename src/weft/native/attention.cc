@@ -18,13 +18,13 @@ struct Attention {
   const float *ct, *ct_logs;
   float *dq, *dk, *dv;     // null where not wanted
   float scale;
-  int64_t left, right;     // how many keys before a query's own place, and behind it, count
+  int64_t left, right;     // the numbers of keys that count before and after a query's own position
   int64_t heads, queries, keys, groups, size;
-  int64_t wide, tall, deep;      // the size, queries and keys of a block, as whole tiles
+  int64_t wide, tall, deep;      // size, queries and keys of a block, rounded up to whole tiles
   int64_t count, blocks, parts;  // of q; of queries that share keys; of keys, each with its dq
 };
 
-// Rows of a line, as the queries of all heads that share keys.
+// The rows of a line: the queries of all heads that share keys.
 struct Rows {
   int64_t at, stride, groups, size;
   int64_t operator[](int64_t i) const { return at + i / groups * stride + i % groups * size; }
@@ -78,8 +78,8 @@ ffi::Error PullBack(ffi::ThreadPool& pool, Attention job, int64_t lines) {
   return error;
 }
 
-// Of operands there are also out, logs and their cotangents, where cotangents are the results; those
-// that are empty are not wanted.
+// For cotangents, the further operands are out, logs and their cotangents. Empty results are not
+// computed.
 ffi::Error Run(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::RemainingArgs more,
                ffi::RemainingRets results, float scale, int64_t left, int64_t right) {
   Size batch, queries, keys, heads, kept, width;

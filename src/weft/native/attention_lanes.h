@@ -18,8 +18,8 @@ WEFT_INLINE F Exponential(F x) {
   return x < -87 ? F{} : (F)((UJ)y + ((UJ)k << 23));
 }
 
-// Puts into `to`, or adds to it, sums over i of left[row, i] right[i, column]: whole tiles, `row` and
-// `step` being how far rows of left factors and their elements are from each other.
+// Stores in `to`, or adds to it, the sums over i of left[row, i] right[i, column], as whole tiles.
+// `row` and `step` are the strides of `left`.
 WEFT_WIDE void Multiply(const float* left, int64_t row, int64_t step, const float* right,
                         int64_t width, int64_t depth, int64_t rows, int64_t columns, float* to,
                         int64_t stride, bool add) {
@@ -75,7 +75,7 @@ struct Block {
   }
 };
 
-// Puts rows into lanes; lanes without a row have the last. `turned` is for a vector of each element.
+// Transposes rows into lanes; missing rows repeat the last one. `turned` has a vector per element.
 void Turn(const Attention& job, const Block& at, const float* from, float* turned, float* to) {
   F *const vectors = reinterpret_cast<F*>(turned), *out = reinterpret_cast<F*>(to);
   for (int64_t first = 0; first < at.columns; first += kLanes<float>, ++out) {

@@ -1,21 +1,21 @@
-// Large blocks of memory that were freed and are kept for the next allocations of about their size.
+// A store of large freed blocks of memory, for the next allocations of about the same size.
 //
-// A block that comes anew from the system costs a page fault for each of its pages, which is more than
-// most programs of elementwise operations compute. XLA allocates each result with posix_memalign and
-// frees it with free. weft_keep_blocks puts functions of this file in the place of the two, in the table
-// through which jaxlib's library calls them; other libraries do not see them.
+// A new block from the system costs a page fault for each of its pages. This is more than most
+// programs of elementwise operations compute. XLA allocates each result with posix_memalign and
+// frees it with free. weft_keep_blocks replaces these two by functions of this file, in the table
+// through which jaxlib's library calls them. Other libraries do not see the replacements.
 //
-// Each block stays one of the C library's, kept or not, and its size is what the C library says. So any
-// block may be freed or reallocated by anyone, also one that was allocated before or elsewhere.
+// Each block, in the store or not, remains a block of glibc's with glibc's size. So any code may
+// free or reallocate any block, including blocks that were allocated before or elsewhere.
 //
-// What is kept is bounded. A block that nobody has asked for in some seconds goes back to the system, and
-// so do all when memory is refused. When a new block is needed, the system may take the pages of those
-// that are kept, which it does where memory is short.
+// The store is bounded. Blocks that are not used for some seconds are returned to the system, and
+// so are all blocks when an allocation fails. When a new block is needed, the system may take the
+// pages of stored blocks, which it does if memory is short.
 
 #include "common.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define WEFT_FINDS_FAULTS  // of memory, which the sanitizer does not see in blocks that are kept
+#define WEFT_FINDS_FAULTS  // of memory; the sanitizer cannot check kept blocks
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define WEFT_FINDS_FAULTS
@@ -211,7 +211,7 @@ int AllocateAligned(void** to, size_t alignment, size_t size) {
   return failed;
 }
 
-// In the place of free. XLA aligns its blocks, so that most others are told apart without a look.
+// Replaces free. XLA aligns its blocks, so most other blocks are recognized by their address only.
 void Free(void* memory) {
   if (memory && reinterpret_cast<uintptr_t>(memory) % 64 == 0) {
     const size_t size = malloc_usable_size(memory);

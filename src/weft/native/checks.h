@@ -5,8 +5,8 @@
 //     return ffi::Error::InvalidArgument("the operand must be [rows, n, lanes], ...");
 //   }
 //
-// Buffers are compared with each other and with attributes. No product of some sizes of one buffer
-// overflows (kMostElements in ffi.h); whatever else is computed from attributes is Exact.
+// Buffers are compared with each other and with attributes. No product of sizes of one buffer
+// overflows (kMostElements in ffi.h). Other values that are computed from attributes are Exact.
 
 #ifndef WEFT_NATIVE_CHECKS_H_
 #define WEFT_NATIVE_CHECKS_H_
@@ -33,7 +33,7 @@ class Size {
   int64_t value_ = 0;
 };
 
-// The sizes of the axes before the last ones, which several buffers have.
+// The sizes of leading axes that several buffers share.
 class Leading {
  public:
   int64_t count() const {

@@ -47,7 +47,7 @@ __attribute__((constructor)) static void FillProcessorTable() {
 namespace weft {
 namespace {
 
-// The processor that this thread runs on; -1 where that is not known.
+// Returns the processor that this thread runs on, or -1 if it is not known.
 int FindProcessor() {
 #ifdef __linux__
   return sched_getcpu();
@@ -252,7 +252,7 @@ std::string WriteBuffers(void** all, int64_t count) {
   return count ? text : "nothing";
 }
 
-// The operands, results and attributes of a call, such as "f32[3,4] -> f32[3] with axis=1".
+// Returns the text of a call's operands, results and attributes: "f32[3,4] -> f32[3] with axis=1".
 std::string WriteCall(const XLA_FFI_CallFrame& frame) {
   std::string text = WriteBuffers(frame.args.args, frame.args.size) + " -> " +
                      WriteBuffers(frame.rets.rets, frame.rets.size);

@@ -11,7 +11,7 @@
 
 #include "checks.h"
 
-// For what would take the compiler long in each place that it is called from.
+// For functions that are slow to compile, which should not be inlined at each call.
 #define WEFT_WIDE __attribute__((noinline))
 
 // For loops that are too short to vectorize, although the compiler would. Functions that they call
@@ -55,11 +55,12 @@ void ForEachLane(ffi::ThreadPool& pool, int64_t rows, int64_t n, int64_t lanes, 
   });
 }
 
-// Copies bytes. The C library's memcpy takes up to twice the time for what the caches hold.
+// Copies bytes. glibc's memcpy takes up to twice as long for data in the caches.
 void Copy(char* to, const char* from, int64_t size);
 
-// Uninitialized, from the beginning of a line of the caches. Where blocks are kept (blocks.cc), much of it
-// is in huge pages, which are quicker to get, and to write at random. Null where there is none.
+// Allocates uninitialized memory, aligned to a cache line. If blocks are kept (blocks.cc), much of
+// it is in huge pages, which are faster to get and to write at random. Returns null if allocation
+// fails.
 void* AllocateBytes(size_t size);
 void FreeBytes(void* memory);
 

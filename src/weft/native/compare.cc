@@ -207,7 +207,7 @@ ffi::Error Choose(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::AnyBuffer y, int
   return Walk<T, Less>(pool, x, y, direction == kLe, out);
 }
 
-// The place of a name in a list; past its end where it is not there.
+// Returns the index of a name in a list, or the size of the list if the name is missing.
 int64_t FindName(std::string_view name, std::initializer_list<std::string_view> all) {
   return std::find(all.begin(), all.end(), name) - all.begin();
 }

@@ -111,8 +111,8 @@ struct Derivative {
   WEFT_INLINE void Run(int64_t index) const;
 };
 
-// Adds up what a piece of all rows of cotangents says of some output features; false where there is
-// no memory.
+// Adds the contributions of one piece of the cotangents' rows for some output features. Returns
+// false if allocation fails.
 template <class T, int kBytes>
 WEFT_INLINE bool DifferentiatePiece(const Derivative<T>& job, int64_t index) {
   using V = typename Vector<T, kBytes>::V;
@@ -147,7 +147,7 @@ WEFT_INLINE bool DifferentiatePiece(const Derivative<T>& job, int64_t index) {
       ct = room.get();
     }
     for (int64_t tap = 0; tap < taps; ++tap) {
-      int64_t left = 0, right = s.out_columns;  // the places whose columns are inside
+      int64_t left = 0, right = s.out_columns;  // the range of places whose columns are inside
       while (left < right && s.At(1, left, tap % s.taps[1]) < 0) ++left;
       while (left < right && s.At(1, right - 1, tap % s.taps[1]) >= s.columns) --right;
       const int64_t column = s.At(1, left, tap % s.taps[1]);

@@ -74,7 +74,7 @@ struct RunJob {
   int64_t rows, n, lanes;
   bool reverse;
 
-  // Element i of the operand, and of the result.
+  // Returns element i of the operand, or of the result.
   template <class T>
   const T* From(int64_t i) const { return static_cast<const T*>(x) + i; }
   template <class T>
@@ -194,7 +194,7 @@ void RunFourRows(const RunJob& job, int64_t row) {
   }
 }
 
-// Running sums of one row, whose parts are walked along side by side.
+// Computes the running sums of one row, with its parts walked side by side.
 template <class T>
 void RunSpans(ffi::ThreadPool& pool, const RunJob& job, int64_t row) {
   using A = typename Add::Of<T>;
@@ -213,7 +213,7 @@ void RunSpans(ffi::ThreadPool& pool, const RunJob& job, int64_t row) {
   ForEach(pool, spans, [&](int64_t s) { run(job, begin(s), end(s), sums[s]); });
 }
 
-// The ways to go for an operation and elements of a type; null for those that are not for it.
+// The implementations of an operation for an element type; null where one does not apply.
 struct Ways {
   int64_t size;  // bytes of an element
   void (*group)(const RunJob&, int64_t);

@@ -16,11 +16,11 @@ WEFT_INLINE V Apply(Extremum<largest>, V x, V y) {
   return x != x ? x : better;
 }
 
-// What elements of a size are moved as, whatever they are.
+// The type in which elements of a size are moved, whatever their dtype.
 template <class T>
 using Moved = std::conditional_t<sizeof(T) == 8, double, float>;
 
-// A vector of T as vectors of A, of the same size.
+// A vector of T, stored as vectors of A of the same total size.
 template <class A, class T>
 struct Wide {
   static constexpr int64_t kParts = sizeof(A) / sizeof(T);

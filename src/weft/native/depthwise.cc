@@ -11,7 +11,7 @@ namespace {
 struct Axis {
   int64_t size, results, taps, step, dilation, low;
 
-  // Returns the range [first, last) of results for which kernel element `tap` reads inside the
+  // Returns the range [first, last) of results where kernel element `tap` reads inside the
   // image.
   std::pair<int64_t, int64_t> Range(int64_t tap) const {
     const int64_t shift = tap * dilation - low;  // the index in the image for the first result

@@ -9,7 +9,7 @@ WEFT_INLINE Lanes<T> Times(const T* x, const T* y) {
   return a * b;
 }
 
-// Adds the products of two rows, in turn to the lanes. `place` are the numbers of the lanes.
+// Adds the products of two rows to lanes in turn. `place` has the numbers of the lanes.
 template <class T>
 WEFT_INLINE void DotRow(const T* x, int64_t step, const T* y, int64_t count,
                         const Lanes<Mask<T>>& place, Lanes<T>& sums) {
@@ -26,8 +26,9 @@ WEFT_INLINE void DotRow(const T* x, int64_t step, const T* y, int64_t count,
   sums += place >= static_cast<Mask<T>>(kLanes<T> - (count - i)) ? last : none;
 }
 
-// Adds to to[tap] the products of images [begin, end), for channels [channel, channel + lanes) side by
-// side, or in the first lane for one. Those of an image are summed by lanes first.
+// Adds to to[tap] the products of images [begin, end) for channels [channel, channel + lanes) side
+// by side, or into the first lane for one channel. The products of an image are summed by lanes
+// first.
 template <class T>
 void SumImages(const DepthwiseJob& job, int64_t begin, int64_t end, int64_t channel, int64_t lanes,
                double* to) {

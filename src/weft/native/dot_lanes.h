@@ -6,7 +6,7 @@ void PackColumns(const T* from, int64_t stride, int64_t depth, int64_t columns, 
   constexpr int64_t kRows = 64;
   Lanes<T> block[kRows];
   for (int64_t column = 0; column < wide; column += kLanes<T>) {
-    const int64_t first = std::min(column, columns - 1);  // in place of those that are not there
+    const int64_t first = std::min(column, columns - 1);  // replaces missing columns
     for (int64_t i = 0; i < depth; i += kRows) {
       const int64_t count = std::min(kRows, depth - i);
       LoadLanes(from + first * stride + i, stride, count, std::min(kLanes<T>, columns - first), block);

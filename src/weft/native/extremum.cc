@@ -130,7 +130,8 @@ WEFT_WIDE T ScanBlock(Kind kind, const typename Kind::Element* x, int64_t n, T b
   return best;
 }
 
-// Where in n elements to look for the first one, from `from` on, that is equal to y.
+// Finds the first element equal to y, from `from` on. Returns the start of the kWidth elements, or
+// of the rest, that contain it.
 template <class Element>
 WEFT_WIDE int64_t FindEqual(const Element* x, int64_t from, int64_t n, Element y) {
   for (; from + kWidth <= n; from += kWidth) {
@@ -141,7 +142,7 @@ WEFT_WIDE int64_t FindEqual(const Element* x, int64_t from, int64_t n, Element y
   return from;
 }
 
-// The place of the extremum of n elements that follow each other, or if R is Element the extremum.
+// Returns the index of the extremum of n adjacent elements, or the extremum if R is Element.
 template <class R, class Kind>
 R FindInRow(Kind kind, const typename Kind::Element* x, int64_t n) {
   using T = typename Kind::Value;
@@ -262,7 +263,7 @@ R FindInPieces(ffi::ThreadPool& pool, Kind kind, const typename Kind::Element* x
   return found;
 }
 
-// Makes a result NaN where all of n elements are, and were skipped: it is an infinity then.
+// Replaces the result by NaN if all n elements are NaN and were skipped: then it is an infinity.
 template <class R, class Element>
 void KeepIfAll(const Element* x, R* out, int64_t n, int64_t lanes) {
   if constexpr (std::is_floating_point_v<Element> && std::is_same_v<R, Element>) {

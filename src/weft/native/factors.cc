@@ -1,5 +1,5 @@
 // Postprocessing of LAPACK's factors, in place where XLA shares the buffers: fills with NaN the
-// factors of matrices for which the routine failed, zeroes one triangle, and converts pivots to
+// factors of matrices where the routine failed, zeroes one triangle, and converts pivots to
 // permutations.
 //
 // XLA can do this too, but it estimates the cost of these operations and may then run the program

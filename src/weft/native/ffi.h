@@ -223,7 +223,7 @@ bool HasFewElements(const XLA_FFI_Buffer* buffer);
 inline bool IsOf(const XLA_FFI_Buffer* buffer, int dtype, int rank) {
   if (dtype < 0 ? ByteWidth(buffer->dtype) == 0 : buffer->dtype != dtype) return false;
   if (rank >= 0 && buffer->rank != rank) return false;
-  int64_t bits = 0;  // three sizes of 16 bits are few without products, which take longer
+  int64_t bits = 0;  // sizes below 2**16 on up to three axes need no slower products
   for (int64_t i = 0; i < buffer->rank; ++i) bits |= buffer->dims[i];
   return (buffer->rank <= 3 && bits >> 16 == 0) || HasFewElements(buffer);
 }
@@ -274,7 +274,7 @@ class ThreadPool {
  public:
   ThreadPool(const XLA_FFI_Api* api, XLA_FFI_ExecutionContext* ctx) : api_(api), ctx_(ctx) {}
 
-  // Calls work() on a thread of XLA's pool, or on this thread if there is no pool.
+  // Calls work() on a thread of XLA's pool, or on this thread without a pool.
   template <class Work>
   void Schedule(Work work) {
     XLA_FFI_Task* const task = [](void* data) {
@@ -293,7 +293,7 @@ class ThreadPool {
     int64_t count = 0;
     XLA_FFI_ThreadPool_NumThreads_Args args{XLA_FFI_ThreadPool_NumThreads_Args_STRUCT_SIZE, nullptr,
                                             ctx_, &count};
-    // On an error there is no pool: count stays 0.
+    // An error means that the pool is missing: count stays 0.
     IsError(api_->XLA_FFI_ThreadPool_NumThreads(&args));
     return count > 1 ? count : 1;
   }
@@ -333,25 +333,25 @@ struct Ffi {
   static constexpr Binding Bind() { return {}; }
 };
 
-// What is left of a call's operands, results and attributes, while parameters are made of them.
+// A call's operands, results and attributes, and the number of those read so far.
 struct Call {
   XLA_FFI_CallFrame* frame;
   Binding binding;
   int64_t args = 0, rets = 0, attributes = 0;
-  // What was not there, or not of its type: an operand, a result or an attribute, and its number.
+  // The first operand, result or attribute that is missing or has a wrong type, and its number.
   enum { kNothing, kOperand, kResult, kAttribute } missing = kNothing;
   int64_t number = 0;
-  int type = 0, dtype = 0, rank = 0;  // which it must be of
+  int type = 0, dtype = 0, rank = 0;  // that it must have
 
   const XLA_FFI_Buffer* NextBuffer(void** all, int64_t size, int64_t& next, int dtype, int rank);
   // The next attribute, if it is of this type, and if a scalar or an array of this dtype.
   const void* NextAttribute(XLA_FFI_AttrType type, XLA_FFI_DataType dtype);
-  // Returns true if parameters were made of all that is there, to execute the handler.
+  // Returns true if all operands, results and attributes were read, at the stage of execution.
   bool IsWhole() const {
     return missing == kNothing && args == frame->args.size && rets == frame->rets.size &&
            attributes == frame->attrs.size && frame->stage == XLA_FFI_ExecutionStage_EXECUTE;
   }
-  // Makes the error of a call for which IsWhole is false.
+  // Makes the error of a call if IsWhole is false.
   XLA_FFI_Error* MakeError(const char* name) const;
 };
 
@@ -363,7 +363,7 @@ constexpr XLA_FFI_DataType kScalarType = std::is_same_v<T, bool>      ? XLA_FFI_
                                          : std::is_same_v<T, double>  ? XLA_FFI_DataType_F64
                                                                       : XLA_FFI_DataType_INVALID;
 
-// Takes the parameter of a type from a call. This is one for scalars.
+// Reads the parameter of a type from a call. This one is for scalars.
 template <class T>
 struct Take {
   static T From(Call& call) {

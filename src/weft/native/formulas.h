@@ -151,7 +151,7 @@ WEFT_HERE D WideLogistic(D x) {
 #define WEFT_WHOLE(name, V, least, of) WEFT_FUNCTION(name##V, V, least, true, of, x)
 #define WEFT_ROW(name, V, ...) {op::k##name, k##V, k##V, Apply<name##V, op::k##name>},
 constexpr ffi::DataType kF = ffi::F32, kD = ffi::F64;
-// Those that need no look at a block before: opcode, vectors, least, formula.
+// Functions without a fast path for usual blocks: opcode, vectors, least, formula.
 #define WEFT_EACH(X)                                                       \
   X(Asin, F, 1e-4, ArcSine(x))                                             \
   X(Acos, F, 0, ArcCosine(x))                                              \
@@ -264,7 +264,7 @@ WEFT_HERE_CALLED void Apply(const void* const* xs, void* out, int64_t count) {
 
 // --- rows of programs: of `count` elements, a multiple of 16 ---
 
-// Arrays of each dtype as float32, and back; bool is a mask of all bits.
+// Converts arrays of each dtype to float32 and back; a bool is a mask of all bits.
 template <class T>
 using Of32 = typename Vector<T, kBytes / 4 * sizeof(T)>::V;  // with the same number of elements
 

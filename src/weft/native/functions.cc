@@ -1,9 +1,10 @@
-// Functions of each element: circular and hyperbolic ones, their inverses, exponentials, powers, roots;
-// and what programs on 16-bit floats consist of beside arithmetic.
+// Elementwise functions: circular and hyperbolic functions, their inverses, exponentials, powers
+// and roots; and the functions that programs on 16-bit floats need besides arithmetic.
 //
-// Functions of float32, in singles.h, are computed in float32, to 1.5 units; the others in float64, and
-// rounded once. tools/make_formulas.py writes most of the latter from Python, into derived.h. A block of
-// elements that are not all usual, as where one is a huge angle, is computed in another way.
+// Functions of float32, in singles.h, are computed in float32, with an error of 1.5 ulp; the others
+// are computed in float64 and rounded once. tools/make_formulas.py writes most of the latter from
+// Python, into derived.h. A block with unusual elements, such as huge angles, is computed by slower
+// code.
 
 #include <cmath>
 #include <type_traits>

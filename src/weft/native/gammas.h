@@ -14,7 +14,7 @@ WEFT_HERE bool Some(I condition) {
 
 // --- incomplete gamma functions ---
 
-// Both loops take 80 % of the time of the loops in gamma.py, which mask elements and divide at each
+// Both loops are 1.25 times as fast as those in gamma.py, which mask elements and divide at each
 // step.
 //
 // P(a, x) gamma(a + 1) / (x**a e**-x) is the sum of x**n / ((a + 1) ... (a + n)).
@@ -136,7 +136,7 @@ WEFT_HERE_CALLED double ZetaSum(double s, double q) {
   return total + tail;
 }
 
-// Of an element that is not usual.
+// For elements that are not usual.
 WEFT_HERE_CALLED double ZetaAny(double s, double q) {
   if (q != q || s != s) return q != q ? q : s;
   if (s < 1) return NAN;
@@ -146,7 +146,7 @@ WEFT_HERE_CALLED double ZetaAny(double s, double q) {
   if (s == INFINITY) return q > 1 ? 0 : q < 1 ? INFINITY : 1;
   if (q == INFINITY) return 0;
   if (q > 0) return ZetaSum(s, q);
-  // The terms with a negative base are those of two sums from 0 on, added as in `hurwitz`.
+  // The terms with a negative base are split into two sums from 0 on, added as in `hurwitz`.
   const double below = std::floor(q), from = q - below, to = below + 1 - q;
   const double rest = ZetaSum(s, 1 - q);
   if (std::fmod(s, 2) == 0) return ZetaSum(s, from) + ZetaSum(s, to) - rest;

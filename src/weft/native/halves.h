@@ -1,4 +1,4 @@
-// bfloat16, which is the upper half of a float32, and float16.
+// bfloat16, which is the upper 16 bits of a float32, and float16.
 
 #ifndef WEFT_NATIVE_HALVES_H_
 #define WEFT_NATIVE_HALVES_H_
@@ -26,7 +26,7 @@ WEFT_WIDEST void Widen(const uint16_t* __restrict x, float* __restrict y, int64_
   }
 }
 
-// Rounded, halves to even; NaN is quiet, without its payload, as XLA makes it.
+// Rounds to nearest, ties to even. NaN becomes quiet, without its payload, as in XLA.
 WEFT_WIDEST void Narrow(const float* __restrict x, uint16_t* __restrict y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     uint32_t bits;

@@ -52,7 +52,7 @@ struct Float {
     if (magnitude == 0) return kHighest<U>;
     return Encode(x);
   }
-  // Where an element has a key that Decode takes back: not NaN or -0.
+  // Returns true if Decode inverts the key of the element: neither NaN nor -0.
   static bool IsPlain(U x) {
     return ((x & (kHighest<U> - 1)) <= kInfinity) & (x != kHighest<U>);
   }
@@ -106,7 +106,7 @@ auto VisitKind(ffi::DataType dtype, const Visit& visit) {
   }
 }
 
-// What is ordered by its key, and where it was before.
+// An item with its key and its original index.
 template <class Key>
 struct Placed {
   Key key;
@@ -147,7 +147,7 @@ bool SortByInsertion(Item* a, int64_t n, int64_t most) {
   return true;
 }
 
-// For each set of lanes of eight words, the numbers of those in it and then of the others.
+// For each mask of the eight words: the numbers of the words in it, and then of the others.
 struct Orders {
   uint8_t numbers[256][8] = {};
   constexpr Orders() {

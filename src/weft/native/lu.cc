@@ -18,7 +18,7 @@ constexpr int64_t kMost = 32;     // rows and columns
 constexpr int64_t kBeside = 32;   // of those that are taken side by side
 constexpr int64_t kColumns = 64;  // of right sides
 
-// What is factored: matrices [count, m, n], which are stored row by row.
+// A factorization of matrices [count, m, n], which are stored by rows.
 template <class T>
 struct FactorJob {
   const T* x;

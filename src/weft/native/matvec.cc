@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kColumns = 512;  // sums of a block at most, where elements of a column are apart
+constexpr int64_t kColumns = 512;  // largest number of sums in a block, if columns are strided
 
 template <class T>
 struct Product {

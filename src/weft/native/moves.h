@@ -1,13 +1,13 @@
-// Included once for each width of vectors, by moves.cc: what puts arrays into lanes, and takes them back.
+// Included once for each vector width, by moves.cc: moves arrays into lanes, and back.
 
-// Which of the lanes of two vectors becomes one of what PairGroups gives.
+// The lane of two vectors that becomes a lane of PairGroups' result.
 template <int64_t kCount, int64_t kHalf, bool kUpper>
 constexpr int Paired(int lane) {
   const int64_t from = (lane & ~kHalf) + (kUpper ? kHalf : 0);
   return static_cast<int>(lane & kHalf ? kCount + from : from);
 }
 
-// Of each two groups of kHalf lanes of x and y the lower ones, or the upper ones, in turn.
+// Takes the lower or upper group of each pair of groups of kHalf lanes, from x and y in turn.
 template <class V, class M, int64_t kHalf, bool kUpper, int... kLane>
 WEFT_INLINE V PairGroups(V x, V y, std::integer_sequence<int, kLane...>) {
   constexpr int64_t kCount = sizeof...(kLane);

@@ -1,8 +1,10 @@
-// Partition of rows: elements in such an order that chosen places hold what sorting would put there.
+// Partition of rows: elements are rearranged so that chosen ranks hold the elements that sorting
+// would put there.
 //
-// Two bounds about a chosen place are taken from a sample of the elements, which these are split by, and
-// the same is done with those between (Floyd and Rivest, Expected time bounds for selection, 1975), until
-// they are few, or equal. A row made to have bad samples is sorted after a number of splits.
+// Two bounds around a chosen rank are taken from a sample of the elements. The elements are split
+// by these bounds, and the same is done with those between, until they are few or equal (Floyd and
+// Rivest, Expected time bounds for selection, 1975). A row with adversarial samples is sorted after
+// a number of splits.
 
 #include "common.h"
 #include "keys.h"
@@ -88,7 +90,7 @@ void PutAbout(const Item* items, int64_t n, Bounds<Key> bounds, Next<Item>& next
   for (int64_t i = 0; i < n; ++i) {
     const Item item = items[i];
     const Key key = KeyOf(item);
-    // Masks, as the compiler makes branches of conditions, which nobody can predict.
+    // Computes masks: the compiler makes conditions branches, which would be mispredicted.
     const int64_t below = key < bounds.low, above = key > bounds.high;
     between[((low - between) & -below) + ((high - between) & -above)] = item;
     low += below;
@@ -101,8 +103,8 @@ void PutAbout(const Item* items, int64_t n, Bounds<Key> bounds, Next<Item>& next
 #ifdef __AVX2__
 #define WEFT_PACKS
 
-// The same for keys of 32 or 64 bits by vectors of eight words, which are packed in front of all else:
-// so the items of a block are put in memory of its own first.
+// The same for keys of 32 or 64 bits, in vectors of eight words. The items of a block are written
+// to separate memory first, since each vector is packed to the front.
 template <class Key>
 __attribute__((target("avx2,popcnt"))) void PackAbout(const Key* items, int64_t n, Bounds<Key> bounds,
                                                       Next<Key>& next) {
@@ -192,7 +194,7 @@ struct Places {
 };
 
 // Partitions n items about the ranks in `places` and writes them to `out`, which may be the source.
-// `start` is the rank of the first item in its row. Returns false if there is no memory.
+// `start` is the rank of the first item in its row. Returns false if allocation fails.
 template <class Item>
 bool Arrange(ffi::ThreadPool& pool, int64_t threads, const Source<Item>& from, Item* out, int64_t n,
              Places places, int64_t start = 0, int depth = kDepth, bool tight = false) {
@@ -235,14 +237,14 @@ bool Arrange(ffi::ThreadPool& pool, int64_t threads, const Source<Item>& from, I
 
 // --- rows --------------------------------------------------------------------------------------
 
-// What makes items of the elements of a kind.
+// Makes items from the elements of a kind.
 template <class Kind, class Bits = typename Kind::Bits>
 void MakeKeys(const void* x, int64_t begin, int64_t n, Bits* keys) {
   const Bits* const from = static_cast<const Bits*>(x) + begin;
   for (int64_t i = 0; i < n; ++i) keys[i] = Kind::EncodeEach(from[i]);
 }
 
-// A key and where it was, as one integer if that is wide enough.
+// A key and its original index, as one integer if that is wide enough.
 template <class Kind, class Bits = typename Kind::Bits>
 using WithPlace = std::conditional_t<sizeof(Bits) <= 4, uint64_t,
                                      std::conditional_t<sizeof(Bits) == 8, Wide, Placed<Bits>>>;
@@ -254,7 +256,7 @@ void MakePlaced(const void* x, int64_t begin, int64_t n, Item* items) {
   for (int64_t i = 0; i < n; ++i) {
     Bits key;
     if constexpr (Kind::kIsReal) {
-      key = Kind::EncodeEach(from[i]);  // quicker: it asks nothing of the element
+      key = Kind::EncodeEach(from[i]);  // faster: it has no condition on the element
     } else {
       key = Kind::Key(from[i]);
     }
@@ -277,7 +279,7 @@ uint32_t PlaceOf(const Item& item) {
 }
 
 // Partitions the elements x of a row about the ranks in `places` and writes the elements, or their
-// original indices if `want_places`. Returns false if there is no memory.
+// original indices if `want_places`. Returns false if allocation fails.
 template <class Kind>
 bool PartitionRow(ffi::ThreadPool& pool, int64_t threads, const void* x, int64_t n, Places places,
                   bool want_places, void* out) {

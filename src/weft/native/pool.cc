@@ -1,5 +1,5 @@
-// The gradient of the greatest, or least, elements of windows: each element of `source` is added where
-// its window has the element that is selected.
+// The gradient of the maxima or minima of windows: each element of `source` is added at the
+// selected element of its window.
 
 #include <limits>
 
@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kBlock = 64;  // windows side by side
 
-// Along an axis: elements, windows and what each of those has; from window to window; before them.
+// One spatial axis: the sizes of the array, of the result and of a window (`width`), the stride
+// (`step`), and the padding before the array (`low`).
 struct Axis {
   int64_t size, windows, width, step, low;
   int64_t Start(int64_t window) const { return window * step - low; }
@@ -32,13 +33,13 @@ inline bool Keeps(T best, T x) {
   return kLeast ? best <= x : best >= x;
 }
 
-// A window that is over an edge, where the padding is worse than all elements.
+// Handles a window at an edge. The padding is worse than all elements.
 template <class T, bool kLeast>
 int64_t FindInEdge(const PoolJob& job, const T* x, int64_t row, int64_t column) {
   const T worst = (kLeast ? 1 : -1) * std::numeric_limits<T>::infinity();
   T best = worst;
   int64_t at = -1;
-  // Of the padding one row and one column beside the elements are enough: more change nothing.
+  // One row and one column of padding are enough: further ones change nothing.
   const int64_t top = std::max<int64_t>(0, -row - 1), left = std::max<int64_t>(0, -column - 1);
   const int64_t bottom = std::min(job.rows.width, job.rows.size - row + 1);
   const int64_t right = std::min(job.columns.width, job.columns.size - column + 1);

@@ -68,7 +68,7 @@ struct Step {
   bool reads_on;  // it reads arrays beyond the end of a row
 };
 
-// A step of one thread: where its operands are, and its result.
+// One thread's step: the addresses of its operands, and of its result.
 struct Call {
   Compute compute;
   const void* from[kMostOperands];
@@ -76,7 +76,7 @@ struct Call {
   bool of_one;  // of one element for each row
 };
 
-// An operand of a step that is an array, so that it is elsewhere in each row.
+// An operand of a step that is an array, so that its address changes with each row.
 struct Use {
   int64_t step, read, array;
 };
@@ -259,8 +259,8 @@ void Program::RunRow(int64_t first, int64_t count, char* memory, Call* calls) co
   if (end.to == slot) std::memcpy(out, slot, (is_full ? count : 1) * last.width);
 }
 
-// Lets steps read copies of operands that end before the last group does, or where elements behind
-// the row would count.
+// Copies operands that end before the last group does, or whose elements behind the row would
+// count.
 void Program::CopyEnds(int64_t first, int64_t count, char* memory, Call* calls) const {
   for (int64_t k = 0; k < given_; ++k) {
     const Operand& x = operands_[k];
@@ -273,7 +273,7 @@ void Program::CopyEnds(int64_t first, int64_t count, char* memory, Call* calls) 
   }
 }
 
-// Does the last step of a row: all whole groups, and the last elements with some before them again.
+// Runs the last step of a row on all whole groups; the last group overlaps the one before it.
 void Program::RunInParts(const Call& call, int64_t count) const {
   const Step& step = steps_[count_ - 1];
   const int64_t again = count - kGroup;

@@ -10,13 +10,13 @@ namespace weft {
 
 constexpr int64_t kGroup = 16;  // kernels compute a multiple of this number of elements
 
-// Computes `count` elements of a result from elements of operands. The result may replace an operand
-// whose elements are as wide.
+// Computes `count` elements of a result. The result may share the memory of an operand with
+// elements of the same width.
 using Compute = void (*)(const void* const* xs, void* out, int64_t count);
 
 struct Kernel {
   int64_t op;
-  ffi::DataType from, to;  // of the last operand, and of the result
+  ffi::DataType from, to;  // dtype of the last operand, and of the result
   Compute compute;  // null if the operation has no kernel
   bool whole;  // results depend on all elements of a row, which may not be split
 };

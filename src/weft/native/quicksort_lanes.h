@@ -1,5 +1,5 @@
-// Included once for each width of vectors: quicksort of unsigned integers, by what V, as Lanes32 is, does
-// with vectors of them. WEFT_SORT says which instructions there are.
+// Included once for each vector width: quicksort of unsigned integers, with the operations of V,
+// such as Lanes32. WEFT_SORT names the instruction set.
 
 // Compares lanes i and i ^ by; those with the highest bit of `by` keep the larger.
 template <class V, int by, int bit>
@@ -7,7 +7,7 @@ WEFT_SORT_INLINE Vec Exchange(Vec x) {
   return V::template MinOrMax<MaskOf(bit)>(x, V::template Swap<by>(x));
 }
 
-// Sorts each vector whose halves are bitonic with each other.
+// Sorts each vector, given that its halves form a bitonic sequence.
 template <class V>
 WEFT_SORT_INLINE Vec MergeLanes(Vec x) {
   if constexpr (V::kLanes > 8) x = Exchange<V, 8, 8>(x);
@@ -79,7 +79,7 @@ WEFT_SORT void SortFew(const typename V::Key* from, typename V::Key* to, int64_t
   for (int i = 0; i < count; ++i) V::Store(to + i * kLanes, n - i * kLanes, v[i]);
 }
 
-// Puts keys below `pivot` first and the others last; gives how many are below.
+// Moves keys below `pivot` to the front; returns their number.
 template <class V>
 WEFT_SORT int64_t Split(const typename V::Key* from, typename V::Key* to, int64_t n,
                           typename V::Key pivot) {
@@ -123,7 +123,7 @@ WEFT_SORT void SortKeys(typename V::Key* a, typename V::Key* b, typename V::Key*
     SortFew<V, 1>(some, some, kLanes);
     const Key pivot = some[kLanes / 2];
     int64_t low = Split<V>(a, b, n, pivot);
-    if (low == 0) {  // none is smaller than the pivot: what equals it is in place
+    if (low == 0) {  // the pivot is the minimum: its equals are in place
       if (pivot == static_cast<Key>(~Key{0})) {
         for (int64_t i = 0; i < n; ++i) out[i] = pivot;
         return;

@@ -1,7 +1,7 @@
-// Sums of neighbours along the middle axis of [rows, n, lanes], with weights for each place of the
-// result: images made larger and smaller.
+// Weighted sums of neighbours along the middle axis of [rows, n, lanes], with weights for each
+// result: images at another size.
 //
-// Of rows with few lanes some are taken side by side, one in each lane of vectors.
+// Rows with few lanes are processed side by side, one in each vector lane.
 
 #include "common.h"
 
@@ -14,7 +14,7 @@ constexpr int64_t kMost = 1 << 14;  // vectors of a row that the caches hold
 
 template <class T>
 struct ResampleJob {
-  const T *x, *weights;  // of the result's place i weights[i * taps] and so on
+  const T *x, *weights;  // result i has the weights from weights[i * taps] on
   const int32_t* starts;  // and from where on in x
   T* y;
   int64_t rows, n, m, lanes, taps;

@@ -1,6 +1,6 @@
 // Included once for each width of vectors: rows resampled, one in each lane.
 
-// Resamples rows of a group; `room` is for a row's elements, each a vector.
+// Resamples the rows of a group. `room` is scratch memory for a row, with a vector per element.
 template <class T>
 void ResampleGroup(const ResampleJob<T>& job, int64_t group, void* room) {
   const int64_t lanes = job.lanes, depth = kBlock / lanes, taps = job.taps;

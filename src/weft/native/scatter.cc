@@ -1,7 +1,7 @@
-// Updates put to, or combined with, elements of an axis: of [rows, n, lanes], by what the other axes
-// are; and the places of the true ones of a row, one after the other.
+// Scatter: updates are stored to, or combined with, elements of the axis n of [rows, n, lanes].
+// Also finds the indices of the true elements of a row.
 //
-// Updates are combined in the order of their indices, as by XLA, so results are the same bits.
+// Updates are combined in the order of their indices, as in XLA, so results are equal bit for bit.
 
 #include <string_view>
 
@@ -276,7 +276,7 @@ int64_t Count(const uint8_t* mask, int64_t first, int64_t last) {
   return count;
 }
 
-// The places of true ones from `first` to `last`, to `out` for as long as there is room.
+// Writes the indices of true elements from `first` to `last` to `out`, as far as it has space.
 void FindPart(const uint8_t* mask, int64_t first, int64_t last, int32_t* out, int64_t room) {
   int32_t found[kBlock + 8];
   while (first < last && room > 0) {

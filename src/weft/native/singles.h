@@ -229,7 +229,7 @@ WEFT_HERE F Log(F v, F low, F more = F{}) {
   const F f = SplitLog(v, rest, n), k = Number(n) + more;
   return Fused(k, Of(0.693145752f), f + (Fused(k, Of(1.42860677e-6f), rest) + low / v));
 }
-// What a logarithm is of a number that is not positive, or not finite.
+// The logarithm of a number that is not positive, or not finite.
 WEFT_HERE F AnyLog(F y, F x, float zero) {
   y = x < INFINITY ? y : x;
   return x > zero ? y : x == zero ? Of(-INFINITY) : Of(NAN);
@@ -309,8 +309,9 @@ WEFT_HERE F Logit(F x) {
 // --- roots ---
 
 WEFT_HERE F CubeRoot(F x) {
-  // x**(-1/3) to a few percent, of a third of the exponent, and by the series of (1 - e)**(-1/3),
-  // e = 1 - a y**3; then a step of Newton's method. Of small ones differences would be none.
+  // x**(-1/3) to a few percent from a third of the exponent, improved by the series of
+  // (1 - e)**(-1/3) with e = 1 - a y**3, and by a step of Newton's method. Small x are scaled, as
+  // differences would underflow.
   const F size = Abs(x);
   const J small = size < 0x1p-60f;
   const F a = small ? size * 0x1p60f : size;
@@ -325,7 +326,7 @@ WEFT_HERE F CubeRoot(F x) {
 
 // --- the normal distribution ---
 
-// Of |x| above 0.8 by e**(-x**2) t p(t), t = 1 / (1 + |x| / 2), and what roundings take away.
+// For |x| above 0.8 by e**(-x**2) t p(t), t = 1 / (1 + |x| / 2), with compensated rounding errors.
 WEFT_HERE F Erfc(F x) {
   constexpr float kErf[] = {0.128379166f, -0.37612626f, 0.112835787f, -0.0268533472f,
                             0.0051871622f, -0.00079978531f, 7.80690316e-05f};  // erf(x) / x - 1
@@ -375,7 +376,7 @@ WEFT_HERE F Gelu(F x) {
   return (x > 0 ? x : CopySign(x - x, x)) - tail;
 }
 
-// --- what programs of halves are made of, see functions.cc: to a few units ---
+// --- functions for programs on 16-bit floats, see functions.cc: to a few ulp ---
 
 WEFT_HERE F Kept(J mask, F x) { return (F)(mask & (J)x); }
 WEFT_HERE F RoundBfloat(F x) {

@@ -30,8 +30,8 @@ const int64_t kPlaced = HasWideVectors() ? 1 << 8 : 1 << 11;
 
 // --- sorting one row ---------------------------------------------------------------------------
 
-// How many of the lowest digits need no pass: as if digits were independent, and each as often its
-// commonest value as it can be, the others leave few elements beside an equal one.
+// Returns how many of the lowest digits need no pass, because the upper digits leave few elements
+// equal. The estimate assumes independent digits, and takes the most frequent value of each.
 template <int kDigits, int kBuckets>
 int CountNeedless(const uint32_t (&counts)[kDigits][kBuckets], int64_t n) {
   double together = n;
@@ -117,7 +117,7 @@ bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
   struct Part {
     Key differing;
     bool sorted;
-    uint32_t places[kMost];  // how many items of the part a bucket has, then where the next is put
+    uint32_t places[kMost];  // the count of a bucket in this part, then its next position
   };
   const int64_t n = row.n;
   const auto parts = Allocate<Part>(row.threads);
@@ -173,7 +173,7 @@ bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
 }
 
 // Sorts the items in `a`. Calls finish(i, found, m) for runs of m sorted items: found[0] to found[m
-// - 1] are the items of ranks i to i + m - 1. Returns false if there is no memory.
+// - 1] are the items of ranks i to i + m - 1. Returns false if allocation fails.
 template <class Item, class Finish>
 bool SortRow(const Row& row, Item* a, Item* b, const Finish& finish) {
   if (row.n >= kHuge && sizeof(KeyType<Item>) > 1) return SortByBuckets(row, a, b, finish);
@@ -181,8 +181,8 @@ bool SortRow(const Row& row, Item* a, Item* b, const Finish& finish) {
   return true;
 }
 
-// Elements of a kind, and their keys. They are by themselves so that what sorts keys is there once for
-// all kinds of a size.
+// The elements of a kind, and their keys. This part is separate, so that the sort of keys is
+// compiled once for all kinds of a size.
 template <class Bits>
 struct Coder {
   bool (*encode)(const Bits* x, Bits* keys, int64_t n);  // whether Decode takes all keys back
@@ -208,7 +208,7 @@ void Decode(const Bits* keys, Bits* x, int64_t n) {
 template <class Kind>
 constexpr Coder<typename Kind::Bits> kCoder = {Encode<Kind>, Decode<Kind>, Kind::Key};
 
-// The elements of one row in order, which are real.
+// Sorts the elements of one row, which are real.
 template <class Bits>
 bool SortKeys(const Row& row, const Coder<Bits>& coder, const Bits* x, Bits* y, Bits* room) {
   std::atomic<bool> plain{true};
@@ -242,8 +242,8 @@ bool SortElements(const Row& row, const void* x, void* out, void* room) {
   return false;
 }
 
-// Sorts a row by keys of 32 bits, key(i), by vectors of these and where they stand; store(i, key, j) is
-// called for the i-th in order, which was the j-th.
+// Sorts a row by 32-bit keys, key(i), with vectors of keys and indices. Calls store(i, key, j) for
+// the i-th item in order; its original index is j.
 template <class KeyAt, class Store>
 bool SortWithPlaces(const Row& row, void* room, const KeyAt& key, const Store& store) {
   uint64_t* const items = static_cast<uint64_t*>(room);
@@ -260,8 +260,8 @@ bool SortPlaced(const Row& row, Placed<Key>* items, uint32_t* places) {
   });
 }
 
-// The places of a long row whose keys are few and beside each other, which are counted: there are no
-// items that would have to be written to memory. Whether that was done.
+// Finds the order of a long row whose keys have few values in a small range, by counting, without
+// writing items to memory. Returns true if that was possible.
 template <class Key, class KeyAt>
 bool CountPlaces(const Row& row, const KeyAt& key, uint32_t* places) {
   constexpr int kMost = 1 << 11;
@@ -306,7 +306,7 @@ bool CountPlaces(const Row& row, const KeyAt& key, uint32_t* places) {
   return true;
 }
 
-// Reorders the places of one row by a key, x.
+// Sorts the indices of one row by a key, x.
 template <class Kind>
 bool SortPlaces(const Row& row, const void* x, uint32_t* places, bool in_order, void* room) {
   using Bits = typename Kind::Bits;
@@ -439,7 +439,7 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
   const int64_t together = std::max<int64_t>(1, kPiece / n);  // rows of one piece of work
   const int64_t threads = n < kHuge ? 1 : std::max<int64_t>(1, pool.num_threads() / rows);
   const Row row{pool, n, threads};
-  // Sorts row r. Returns false if there is no memory.
+  // Sorts row r. Returns false if allocation fails.
   const auto sort = [&](int64_t r, uint64_t* memory) {
     const auto in = [&](const Operand& x) { return x.in + r * n * x.size; };
     const auto out = [&](const Operand& x) { return x.out + r * n * x.size; };

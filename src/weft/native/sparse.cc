@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kAhead = 16;  // entries from one to that whose row of the other matrix is fetched
+constexpr int64_t kAhead = 16;  // entries ahead whose row of the dense matrix is prefetched
 
 // std::complex checks each product for NaN.
 template <class T>
@@ -28,7 +28,7 @@ Complex<T> operator*(const Complex<T>& x, const Complex<T>& y) {
   return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
 }
 
-// The places of entries: where the indices of row and column of entry k are, of `count`.
+// The row and column indices of `count` entries.
 template <class I, int kStride>
 struct Places {
   const I* row;
@@ -97,7 +97,7 @@ void Clear(T* to, int64_t lanes, int64_t first, int64_t last) {
   if (first < last) std::fill(to + first * lanes, to + last * lanes, T{});
 }
 
-// Rows whose entries stand together, in ascending order.
+// Products for entries that are grouped by row, in ascending order.
 template <class T, class P>
 void MultiplySorted(ffi::ThreadPool& pool, const P& places, const T* data, const T* dense,
                     int64_t count, int64_t lanes, T* to) {
@@ -131,7 +131,7 @@ void MultiplySorted(ffi::ThreadPool& pool, const P& places, const T* data, const
   });
 }
 
-// Entries in any order: each piece is some of the rows, and looks at all entries.
+// Products for entries in any order: each piece has some of the rows, and reads all entries.
 template <class T, class P>
 void MultiplyUnsorted(ffi::ThreadPool& pool, const P& places, const T* data,
                       const T* dense, int64_t count, int64_t lanes, T* to) {

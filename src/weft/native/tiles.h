@@ -105,15 +105,15 @@ WEFT_INLINE void StoreTile(const T* const* from, int64_t taps, int64_t depth, co
   }
 }
 
-// Rows of right factors that follow each other, and the left factors of each, beside each other.
+// Adjacent rows of right factors, and the corresponding left factors.
 template <class T>
 struct Segment {
   const T *left, *right;
   int64_t count;
 };
 
-// Adds to `kRows` rows of `to` the products of all segments, whose rows are `step` and `width` apart;
-// of `columns` at most.
+// Adds the products of all segments to `kRows` rows of `to`, at most `columns` columns. `step` and
+// `width` are the strides of the segments' rows.
 template <class V, int kRows, int kColumns, class T>
 WEFT_INLINE void AddTile(const Segment<T>* segments, int64_t count, int64_t step, int64_t width,
                          T* to, int64_t stride, int64_t columns) {
@@ -180,7 +180,7 @@ auto RunWith(int bytes) {
   else return bytes == 64 ? Run512<Job> : bytes == 32 ? Run256<Job> : Run128<Job>;
 }
 
-// How right factors are packed: panels of one vector, if that holds all columns, else of kVectors.
+// The packing of right factors: panels of one vector if that holds all columns, else of kVectors.
 struct Panels {
   int64_t wide, count;
   bool narrow;

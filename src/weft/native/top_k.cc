@@ -1,7 +1,8 @@
-// The k largest elements along the last axis, descending, and their places: the first ones on ties.
+// The k largest elements along the last axis, descending, and their indices; the first ones on
+// ties.
 //
 // Floats are in IEEE 754's totalOrder: NaN first, -0 after 0, -NaN last. Elements are compared with
-// the least of those that may still be among the k largest, and few of them are kept.
+// the smallest candidate for the k largest, and few of them become candidates.
 
 #include <type_traits>
 
@@ -41,7 +42,7 @@ WEFT_WIDE bool IsAnyLarger(const S* x, S least) {
   return any != 0;
 }
 
-// Puts the k first of `count` candidates before the others; gives how many are kept.
+// Moves the k best of `count` candidates to the front; returns the number kept.
 template <class S>
 int64_t Keep(Candidate<S>* found, int64_t count, int64_t k) {
   if (count <= k) return count;

@@ -22,7 +22,7 @@ struct Vector {
   typedef T V __attribute__((vector_size(16), aligned(1), may_alias));
 };
 
-// The lanes of two vectors in turn, from the lower halves or the upper ones.
+// Interleaves the lower or the upper halves of two vectors.
 template <class V, class T, bool kUpper, int... kLane>
 inline V Interleave(V x, V y, std::integer_sequence<int, kLane...>) {
   constexpr int kCount = sizeof...(kLane), kFrom = kUpper ? kCount / 2 : 0;
@@ -80,7 +80,7 @@ void TurnBlock(const T* from, int64_t row, T* to, int64_t out, int64_t rows, int
   }
 }
 
-// An axis: how many elements it has, and how far they are apart in the operand and in the result.
+// An axis: its size, and its strides in the operand and in the result.
 struct Axis {
   int64_t size, in, out;
 };

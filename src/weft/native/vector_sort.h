@@ -1,9 +1,9 @@
-// Sorting unsigned integers of 32 or 64 bits by vectors, of AVX-512 where the machine has it: quicksort.
+// Sorts unsigned integers of 32 or 64 bits by quicksort in vectors, with AVX-512 if available.
 //
-// A range is split about a pivot, a vector at a time, by packing chosen lanes, and from one place into
-// another of the same size; ranges of up to eight vectors are sorted in registers by Batcher's bitonic
-// network (Sorting networks and their applications, AFIPS 1968). Equal elements are the same, so that
-// nobody sees their order.
+// A range is split at a pivot, a vector at a time, by packing chosen lanes, and from one buffer
+// into another of the same size. Ranges of up to eight vectors are sorted in registers by Batcher's
+// bitonic network (Sorting networks and their applications, AFIPS 1968). Equal elements are
+// indistinguishable, so the sort need not be stable.
 
 #ifndef WEFT_NATIVE_VECTOR_SORT_H_
 #define WEFT_NATIVE_VECTOR_SORT_H_

@@ -9,7 +9,7 @@
 
 namespace weft {
 
-// Integers of a vector's lanes, as comparisons give them, and as wide.
+// The integer type of a lane of a comparison's result, as wide as T.
 template <class T>
 using Mask = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
 

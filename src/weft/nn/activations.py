@@ -530,7 +530,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     Args:
       x: an array or a scalar, usually of a float dtype.
       b: the curvature near x = 0; a scalar or an array that broadcasts with x, not negative. By
-        default 4, for which the result at 0 is 1. With b = 0 the function is `relu`; its derivative
+        default 4: then the result at 0 is 1. With b = 0 the function is `relu`; its derivative
         at x = 0 is NaN then.
 
     Returns:

@@ -73,7 +73,7 @@ def dot_product_attention(
       key_value_seq_lengths: an integer array (B,). Keys and values at positions from this length on
         do not count. By default all count.
       local_window_size: a pair (left, right): the number of positions before and after its own that
-        a position sees. An integer stands for both sides. By default there is no limit.
+        a position sees. An integer stands for both sides. None, the default, sets no limit.
       implementation: None, the default, or "xla"; the result is the same.
       return_residual: if True, return the logarithms of the sums of weights as well. By default
         False.

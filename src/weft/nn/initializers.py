@@ -196,7 +196,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
     Returns:
       An initializer: a function of (key, shape, dtype=None). In complex arrays the variance
-      stddev**2 is that of the complex number, one half in each part.
+      stddev**2 is the complex number's, one half in each part.
 
     Raises:
       DtypeError: at the call, the dtype is neither a float nor a complex dtype.

@@ -237,7 +237,7 @@ def one_hot(
       axis: where the new axis is inserted in the result. By default it is the last axis. Static
         under `jit`.
       out_sharding: how the result is sharded over explicit axes of a mesh. By default None: the
-        sharding follows from that of x.
+        sharding follows from x's sharding.
 
     Returns:
       An array with the shape of x and one more axis, of size `num_classes`. An index outside of [0,

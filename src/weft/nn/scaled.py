@@ -25,7 +25,7 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
 class BlockScaleConfig(NamedTuple):
-    """The format to which an operand of `scaled_dot_general` is rounded.
+    """The rounding format of an operand of `scaled_dot_general`.
 
     Blocks of `block_size` consecutive small floats share a scale. `get_scaled_dot_general_config`
     makes the usual formats.

@@ -96,7 +96,7 @@ def convolve(
     Args:
       a: vector of n elements, n at least 1.
       v: vector of m elements, m at least 1.
-      mode: "full" (default) gives all n + m - 1 sums in which a and v overlap, "valid" the
+      mode: "full" (default) gives all n + m - 1 sums where a and v overlap, "valid" the
         max(n, m) - min(n, m) + 1 in which they overlap wholly, "same" the middle max(n, m) of
         "full". A Python value, static under tracing.
       precision: the precision of products on accelerators, as in `dot`; None (default) for the
@@ -146,7 +146,7 @@ def correlate(
     Args:
       a: vector of n elements, n at least 1.
       v: vector of m elements, m at least 1.
-      mode: "valid" (default) gives the max(n, m) - min(n, m) + 1 sums in which a and v overlap
+      mode: "valid" (default) gives the max(n, m) - min(n, m) + 1 sums where a and v overlap
         wholly, "full" all n + m - 1 in which they overlap, "same" the middle max(n, m) of "full". A
         Python value, static under tracing.
       precision: the precision of products on accelerators, as in `dot`; None (default) for the

@@ -564,7 +564,7 @@ def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """Compute the quotient that is rounded down, and the remainder.
 
-    The results equal those of `floor_divide` and `remainder`; one division computes both.
+    The results equal `floor_divide` and `remainder`; one division computes both.
 
     Args:
       x1: an array of integers, floats or bools, or a number.
@@ -789,7 +789,7 @@ def power_of_operands(x1: Any, x2: Any) -> Any:
         )  # y stays: 0 ** 0 has a derivative
     if inexact:
         return transcendental.pow(*promotion.promote_operands("power", x, y))
-    dtype = typeof(y).dtype  # in which the exponent has the bits that it has in any wider one
+    dtype = typeof(y).dtype  # the exponent has the same bits in any wider dtype
     out = power_by_squaring(*promote_pair("power", x, y), count_value_bits(dtype))
     if any(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         return promotion.drop_weak_type(out)  # a number to a truth value is not weak

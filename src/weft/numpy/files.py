@@ -130,7 +130,7 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Save an array in a .npy file, as `numpy.save` does.
 
     Args:
-      file: a path, to which .npy is added if it is not there, or a file open for writing.
+      file: a path (.npy is added if it is missing), or a file open for writing.
       arr: an array of any dtype and shape, those that NumPy lacks (bfloat16, float8) included.
       allow_pickle: as in `numpy.save`; arrays of numbers are never pickled.
 
@@ -151,7 +151,7 @@ def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayL
     """Save arrays in a .npz file, as `numpy.savez` does.
 
     Args:
-      file: a path, to which .npz is added if it is not there, or a file open for writing.
+      file: a path (.npz is added if it is missing), or a file open for writing.
       args: arrays, which are named arr_0, arr_1, ...
       allow_pickle: as in `numpy.savez`.
       kwds: arrays by their names.

@@ -315,7 +315,7 @@ def plan_traced(x: ShapedArray, index: Any, how: Access) -> tuple[index_plans.In
 def check_plan(
     x: ShapedArray, key: index_plans.Key, arrays: Sequence[Any], how: Access
 ) -> index_plans.IndexPlan:
-    """Return the plan for a key. Check its bounds, and those of `arrays` if the option says so."""
+    """Return the plan for a key. Check its bounds and, if the option says so, `arrays`."""
     plan = index_plans.plan_index(x, key)
     if how.checked:
         index_plans.check_places(x, plan)

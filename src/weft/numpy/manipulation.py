@@ -308,7 +308,7 @@ def moveaxis(a: ArrayLike, source: Axes, destination: Axes) -> Array:
       a: an array or scalar of any shape and dtype.
       source: the axes to move, an int or a sequence of distinct ints; negative axes count from the
         end.
-      destination: the positions of these axes in the result, as many as `source`.
+      destination: the positions of these axes in the result, one for each.
 
     Returns:
       an array of the dtype of `a`, with its sizes permuted.
@@ -1137,7 +1137,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
       axis: the axis, an int; a negative axis counts from the end. The default is 0.
 
     Returns:
-      a tuple of arrays without the axis, as many as its size.
+      a tuple of arrays without the axis, one for each index.
 
     Raises:
       ShapeError: if `x` is a scalar, or `axis` is out of range.

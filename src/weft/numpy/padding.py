@@ -290,7 +290,7 @@ def pad_by_elements(x: Any, widths: Widths, mode: str, odd: bool = False) -> Any
 def find_enough(size: Any, before: int, after: int, mode: str) -> int:
     """Return the size of an axis; for a symbolic size, the number of elements the padding uses.
 
-    These are the first elements or, from the size on, the last.
+    These are the first elements or, counted after the size, the last.
     """
     if not isinstance(size, SymbolicSize):
         return size

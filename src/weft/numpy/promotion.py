@@ -161,7 +161,7 @@ def choose_array_action(
 def spread_sharding(aval: ShapedArray, avals: Sequence, shape: Sequence[int]) -> Any:
     """Return the sharding of a broadcast operand; None if no operand is split along its new axes.
 
-    Axes that are repeated are sharded like those of the other operands, so that the cotangent,
+    Axes that are repeated are sharded like the other operands' axes, so that the cotangent,
     which is summed over them, stays sharded as well.
     """
     own, at = aval.sharded, len(shape) - aval.ndim

@@ -258,8 +258,7 @@ def sum_numbers(
 ) -> Any:
     """Return the sum in `dtype` of elements that are not NaN and, if `counted`, their number.
 
-    None for dtypes without NaN, for a mask, and if `dtype` is not a dtype in which floats are
-    summed.
+    None for dtypes without NaN, for a mask, and if `dtype` is not a dtype for sums of floats.
     """
     is_wide = dtypes.is_float(dtype) and widen_dtype(dtype) == dtype
     if not axes or mask is not None or not dtypes.is_float(x.dtype) or not is_wide:

@@ -1,7 +1,7 @@
 """Linear systems, inverses, determinants and least squares, each with its derivative.
 
 numpy/linalg.py and scipy/linalg/ share these functions. Operands are arrays here, of float or
-complex dtype. Derivatives are those of the equations that results solve; none is the derivative of
+complex dtype. Derivatives come from the equations that results solve; none is the derivative of
 a factorization.
 """
 

@@ -325,7 +325,7 @@ def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) 
       nin: the number of operands, an int.
       nout: the number of results, an int.
       identity: the number that changes nothing as an operand, which a reduction of no elements
-        returns. None, the default, means that there is none.
+        returns. None, the default, means that it does not exist.
 
     Returns:
       A `ufunc`.

@@ -60,7 +60,7 @@ def exchange_lines(call: socket.socket, rank: int, size: int, secret: bytes, sec
     """Call the coordinator over a connection, and return its error message; "" if all is well.
 
     The greeting comes at once, the answer when all have called, within `seconds`. Raises ValueError
-    if the other side is no coordinator.
+    if the other side is not a coordinator.
     """
     lines = call.makefile("r", encoding="ascii", errors="replace", newline="\n")
     greeting = GREETING.fullmatch(lines.readline(64))

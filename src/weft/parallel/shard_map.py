@@ -174,7 +174,7 @@ def outer_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple
 def join_kinds(inner: Sharded | None, spec: PartitionSpec, manual: tuple) -> dict:
     """Return the unreduced and reduced axes: from a spec if they are `manual`, else from a type.
 
-    The type is that of one device's part.
+    The type is the type of one device's part.
     """
     kinds = ("unreduced", "reduced")
     of_type = {k: getattr(inner, k, NO_NAMES) - {*manual} for k in kinds}
@@ -287,7 +287,7 @@ def write_manual(
 ) -> list:
     """Write a program for one device, and the shardings of its operands and results.
 
-    `axes`: other names by which collectives know the first axes of the mesh.
+    `axes`: other names that collectives use for the first axes of the mesh.
     """
     symbol, free = find_free_axes(hlo, mesh, manual_axes)
     in_avals = [a.update(varying=None) for a in jaxpr.in_avals]

@@ -16,7 +16,7 @@ def merge_equal_programs(jaxpr: Jaxpr) -> Jaxpr:
     """Return `jaxpr` with one object for all nested programs that are equal up to variable names.
 
     A function that each layer jits anew is then one function of the compiled module. Of their
-    source lines, those of the first program are used. Programs in named scopes are not merged.
+    source lines, the first program's are used. Programs in named scopes are not merged.
     """
     return merge_held(jaxpr, {})
 

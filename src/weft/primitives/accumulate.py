@@ -15,7 +15,7 @@ from weft.primitives.elementwise import add_p
 from weft.primitives.families import Part
 from weft.util import has_symbolic_size
 
-MIN_RATIO = 4  # the smallest ratio of an array's size to that of an addend in place
+MIN_RATIO = 4  # the smallest ratio of the sizes of an array and an addend in place
 
 
 @memo_jaxpr

@@ -30,7 +30,7 @@ INT = np.dtype(np.int32)
 
 
 class Failure(NamedTuple):
-    """One way in which a program may fail: the check that finds the failure, and its message.
+    """One possible failure of a program: the check that finds the failure, and its message.
 
     `text` is formatted with the values in `slots`. If there is a `tree`, the values are the leaves
     of a pair (args, kwargs) of that structure.

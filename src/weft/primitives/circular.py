@@ -21,7 +21,7 @@ from weft.primitives.wide import I32, I64, choose_if_any
 
 HALVES = np.dtype(np.float16), BF16
 BITS = {F32: I32, F64: I64}
-# For remainders: the smallest biased exponent of a divisor, the exponent from which a quotient is
+# For remainders: the smallest biased exponent of a divisor, the exponent at which a quotient is
 # too large, the bits of the mantissa, and the biased exponent of infinity.
 LIMITS = {F32: (27, 27, 23, 255), F64: (54, 50, 52, 2047)}
 
@@ -242,7 +242,7 @@ def list_formulas(
       keeps_zero: True if `single` must return -0 for -0.
       library: the operation that computes arguments too large for `double`. The default, "", is for
         a `double` that computes all arguments.
-      least: the number of elements from which `double` pays, as in `ElementFormula`.
+      least: the smallest number of elements where `double` pays, as in `ElementFormula`.
     """
     rounded = ElementFormula(round_doubles(single, keeps_zero))
     exact = ElementFormula(double, least)

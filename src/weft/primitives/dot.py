@@ -514,8 +514,8 @@ def product_dtypes(
 ) -> tuple[Sequence[np.dtype], np.dtype, DotAlgorithm | None]:
     """Return the dtypes and the algorithm of a product.
 
-    They are the dtypes of both operands, the dtype of the result before it is converted to that of
-    `out`, and the algorithm, or None if the caller asks for no algorithm.
+    They are the dtypes of both operands, the dtype of the result before it is converted to `out`'s,
+    and the algorithm, or None if the caller asks for no algorithm.
     """
     (dtype, _), _ = product_dtype(dot_general_p.name, lhs, rhs, params["preferred_element_type"])
     kinds: Sequence[np.dtype] = (dtype, dtype)
@@ -800,7 +800,7 @@ def ragged_dot_general(
       out_sharding: the sharding of the result over explicit axes of a mesh. None derives it.
 
     Returns:
-      An array. Its axes are those of `dot_general` without the group axis of `rhs`, or with an axis
+      An array. It has the axes of `dot_general` without the group axis of `rhs`, or with an axis
       of size g in front if the ragged axis is contracted. Rows beyond the last group are zero.
 
     >>> axes = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])

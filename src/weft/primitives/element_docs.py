@@ -1,4 +1,4 @@
-"""Documentation of the elementwise functions of `lax`, composed from that of their primitives.
+"""Documentation of the elementwise functions of `lax`, composed from their primitives' docstrings.
 
 The docstring of such a primitive is its first line, optional remarks, and an example: the operands
 after `>>>`, and the result. The text that follows from the type rule is written here.

@@ -539,7 +539,7 @@ is_finite_p = Elementwise(
 
 
 class RoundingMethod(enum.IntEnum):
-    """The direction in which `lax.round` rounds a number halfway between two integers.
+    """The direction of `lax.round` for a number halfway between two integers.
 
     Attributes:
       AWAY_FROM_ZERO: away from zero, so that 2.5 becomes 3. It is the default of `lax.round`.

@@ -50,7 +50,7 @@ def write_quotient(divide: Callable[[Expr, Any], Any]) -> Callable[[Expr, Any], 
     return method
 
 
-LARGE = 1 << 12  # the number of elements from which a formula is worth compiling, on CPUs
+LARGE = 1 << 12  # with fewer elements, compiling a formula does not pay on CPUs
 I32, I64 = map(np.dtype, (np.int32, np.int64))
 BF16, F32, F64 = map(np.dtype, ("bfloat16", "float32", "float64"))
 ALL_BITS = {

@@ -103,7 +103,7 @@ class GatherScatterMode(enum.Enum):
     Attributes:
       CLIP: such a window is moved inside.
       FILL_OR_DROP: a gather reads the fill value, and a scatter drops the update.
-      PROMISE_IN_BOUNDS: the caller promises that there are none, and nothing is checked.
+      PROMISE_IN_BOUNDS: the caller promises that all are inside, and nothing is checked.
       ONE_HOT: a gather reads zeros, and a scatter drops the update.
 
     >>> print(jnp.arange(3).at[5].get(mode="fill", fill_value=-1))
@@ -440,14 +440,14 @@ def gather(
       indices_are_sorted: if True, the caller promises that the positions are in ascending order.
         The default is False.
       mode: what happens to a window that reaches out of the operand. "clip" moves it inside. "fill"
-        returns the fill value for it. "promise_in_bounds" says that there is no such window, and is
+        returns the fill value for it. "promise_in_bounds" promises that all are inside, and is
         the default; "one_hot" reads zeros. Under the option `check_bounds` "all" such a window
         raises an error if no mode is given.
       fill_value: a number for the mode "fill". The default is NaN for floats.
 
     Returns:
-      An array of the operand's dtype: the axes of the indices except for the last, and those of the
-      windows at `dimension_numbers.offset_dims`.
+      An array of the operand's dtype: the axes of the indices except for the last, and the windows'
+      axes at `dimension_numbers.offset_dims`.
 
     Raises:
       DtypeError: the indices are not integers.

@@ -13,7 +13,7 @@ from weft.primitives.expr import Expr
 
 
 class Called(enum.Enum):
-    """The programs in which a call of a function's kernel is faster than the compiled function.
+    """The programs where a call of a function's kernel is faster than the compiled function.
 
     STEP: none. The kernel is for the function as one step of a program that it computes as a whole.
     ALONE: programs of this function only; a compiler fuses others. ALONE_LARGE: as ALONE, for

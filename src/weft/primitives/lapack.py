@@ -91,7 +91,7 @@ def call_lapack(
     aliases: dict[int, int] | None = None,
     **options: str,
 ) -> list[Value]:
-    """Call a routine. `options` are LAPACK's; the other arguments are those of KernelCall.
+    """Call a routine. `options` are LAPACK's; the other arguments are KernelCall's.
 
     Matrices are passed by columns. Arrays are stored by rows, so passing the transpose of a matrix
     is free.

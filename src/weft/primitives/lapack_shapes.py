@@ -47,7 +47,7 @@ def fit_call(
     results: Sequence[tuple[int, ...]],
     options: Mapping[str, int],
 ) -> bool:
-    """Return True if the shapes of a call are those of the routine that its target names.
+    """Return True if the shapes of a call fit the routine that its target names.
 
     `options` are LAPACK's letters and numbers. A target that names no routine fits nothing.
     """

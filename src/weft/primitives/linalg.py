@@ -159,7 +159,7 @@ def rotate_row(i: Expr, r: Expr, w: Expr) -> list:
     one = w.new(i.hlo.constant(1, w.aval.update(shape=cell)))
     old = r.slice_at(place, (*lead, 1, r.shape[-1])).reshape(w.shape)
     a, b = old.slice_at(here, cell), w.slice_at(here, cell)
-    # Scale, so that squares neither overflow nor underflow. Where b is 0, there is no rotation.
+    # Scale, so that squares do not overflow or underflow. Where b is 0, nothing is rotated.
     scale = abs(a).apply("maximum", abs(b))
     a, b = a / scale, b / scale
     norm = (a * a + b * b).apply("sqrt")

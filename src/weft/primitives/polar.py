@@ -82,7 +82,7 @@ def qdwh(
 ) -> tuple[Array, Array, Array, Array]:
     """Compute the polar decomposition x = U H.
 
-    U has orthonormal columns, and H is Hermitian and positive semidefinite. The method is that of
+    U has orthonormal columns, and H is Hermitian and positive semidefinite. The method is by
     Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar
     decomposition" (2010), equations 3.8 to 3.12, with one more step by Newton and Schulz.
 

@@ -257,7 +257,7 @@ class Partition(Primitive):
     """x rearranged along `axis` so that given ranks hold the elements that sorting puts there.
 
     The elements before such a rank are not larger, and the elements after it not smaller. The order
-    is that of `sort`. `kth` holds the ranks; ranks out of range are ignored. With `places` the
+    is `sort`'s. `kth` holds the ranks; ranks out of range are ignored. With `places` the
     result is the original indices of the elements (int32). Shapes: x and kth of one rank, alike
     except along the axis; the result's is x's. Dtypes: x any, kth int32. Source: weft.
     """

@@ -117,7 +117,7 @@ def accuracy_attribute(accuracy: Tolerance | AccuracyMode) -> str:
 class Transcendental(Costly):
     """Members of `Elementwise` with an optional accuracy, which is a parameter only if given.
 
-    `signs` has an entry for each part of a complex result: 1 if its sign is that of the same part
+    `signs` has an entry for each part of a complex result: 1 if it has the sign of the same part
     of the operand, -1 if it is the opposite, 0 otherwise. `of_parts` writes the function of a
     complex number with real functions of its parts, where that is more exact.
     """

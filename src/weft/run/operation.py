@@ -1,6 +1,6 @@
 """Public functions as operations: an eager call runs as one compiled program.
 
-`operation` is the only way in which a function of the package runs eagerly as its own program. It
+Functions of the package run eagerly as their own programs only by `operation`. It
 says which arguments are arrays and which are static. The C++ call cache finds the executable by the
 types of the arrays and the static values. A call runs as the function is written only after the
 exception `NotForKernel`; any other error is the caller's, and the call ends with it.
@@ -404,7 +404,7 @@ def operation(
     """A decorator: an eager call of the function runs as one compiled program.
 
     Calls that a program cannot take (a shape given as an array, an object with `__jax_array__`, a
-    value that decides what is computed) run the Python function.
+    value that decides the computation) run the Python function.
 
     Args:
       fun: the Python function. Without it, `operation(...)` is a decorator.

@@ -57,7 +57,7 @@ class LoweredProgram(NamedTuple):
     """A program ready to compile: its text, and the inputs of the lowering."""
 
     module: Module
-    jaxpr: Jaxpr  # its parameters are those of the text
+    jaxpr: Jaxpr  # has the parameters of the text
     placement: Placement
     kept: list[bool]  # marks of the arguments that it takes
     consts: list  # the values that are passed before them

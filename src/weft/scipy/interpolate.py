@@ -31,7 +31,7 @@ class RegularGridInterpolator:
     Args:
       points: a sequence of N vectors: the coordinates of the grid along each axis, strictly
         ascending or descending. Traced vectors must ascend; they are not checked.
-      values: an array with at least N axes. Its first N axes are those of the grid; further axes
+      values: an array with at least N axes. Its first N axes are the grid's; further axes
         are components of the values.
       method: "linear", the default, or "nearest" for the value at the nearest grid point. At equal
         distances "nearest" takes the lower point.
@@ -188,5 +188,5 @@ def evaluate_points(grid: tuple, values: Any, xi: Any, fill_value: Any, method: 
 
 
 def trailing_axes(x: Any, count: int) -> tuple[int, ...]:
-    """Return the axes at which `expand_dims` appends `count` axes to those of x."""
+    """Return the axes at which `expand_dims` appends `count` axes to x."""
     return tuple(range(x.ndim, x.ndim + count))

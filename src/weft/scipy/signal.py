@@ -33,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
-# The number of elements of a kernel from which Fourier transforms are faster than matrix products.
+# For kernels with this many elements or more, Fourier transforms are faster than matrix products.
 MIN_FFT = 4096
 
 
@@ -374,12 +374,12 @@ def detrend(
         for SciPy.
 
     Returns:
-      An array of the shape of `data`. The dtype is that of `data`; integers become the default
+      An array of the shape of `data`. It has the dtype of `data`; integers become the default
       float.
 
     Raises:
       ValueError: `type` is another name.
-      ShapeError: there is no such axis, or a position is beyond the axis.
+      ShapeError: the axis does not exist, or a position is beyond the axis.
       TypeError: `bp` are not integers.
       NotImplementedError: `overwrite_data` is not None.
 
@@ -591,8 +591,8 @@ def csd(
 
     Args:
       x: an array, real or complex, with time along `axis`.
-      y: an array with as many axes as x. The shorter signal is padded with zeros. None stands for
-        x.
+      y: an array with the same number of axes as x. The shorter signal is padded with zeros. None
+        stands for x.
       fs: the sampling frequency, a real scalar. By default 1.
       window: the name of a window, as for `scipy.signal.get_window`, or an array of its values. By
         default "hann".

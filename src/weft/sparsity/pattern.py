@@ -17,7 +17,7 @@ class Pattern:
     """The entries of a Jacobian or Hessian that may be other than zero.
 
     A function of arrays of several axes, or of several arrays, has a matrix all the same: rows are
-    the elements of all results, columns those of all inputs that are differentiated, in C order.
+    the elements of all results, columns the elements of all differentiated inputs, in C order.
 
     Attributes:
       shape: the numbers of rows and columns.

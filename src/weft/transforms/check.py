@@ -1,8 +1,8 @@
 """Checks as values: run a program to its end, and record the first failure and its place.
 
 This file has a trace, and functions that run flat functions and jaxprs under it. A primitive's rule
-`checked` says what it checks, or how it checks the program that it holds. control/checks.py has the
-check that users write, and experimental/checkify.py the error that they get.
+`checked` says which checks it makes, or how it checks the program that it holds. control/checks.py
+has the check that users write, and experimental/checkify.py the error that they get.
 """
 
 from __future__ import annotations

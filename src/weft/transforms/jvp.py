@@ -22,7 +22,7 @@ from weft.primitives.layout import instantiate
 from weft.primitives.replay import apply_rule
 from weft.watch.leaks import check_leaks
 
-# The number of nested derivatives from which shared operations are looked up. Lookups take longer
+# With this many nested derivatives or more, shared operations are looked up. Lookups take longer
 # than differentiating the few operations that two derivatives repeat.
 MIN_SHARING = 3
 

@@ -1,4 +1,4 @@
-"""Linearization: compute what is known, and stage what depends on the tangents.
+"""Linearization: compute the known part, and stage the part that depends on the tangents.
 
 `PartialTrace` is the one mechanism: `linearize` runs it below forward mode on a function, and
 `split_jaxpr` on a program. transpose.py walks the staged program backwards.

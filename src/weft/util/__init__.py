@@ -402,7 +402,7 @@ DEEP = 40  # traced functions within one another
 def allow_frames() -> None:
     """Raise Python's limit of 1000 frames, for 100 nested functions and their derivatives.
 
-    Each takes 12 frames while it is traced. Passes over the program later need as many frames, so
+    Each takes 12 frames while it is traced. Passes over the program later need the same number, so
     the limit is not reset.
     """
     if sys.getrecursionlimit() < 2500:

@@ -1,7 +1,7 @@
 """Detection of keys that are used twice: which elements of arrays were used as keys, and where.
 
 While `debug_key_reuse` is on, each eager operation and compiled program is walked before it runs.
-`Primitive.elements` gives the effect of a primitive on keys, and `bodies` the way in which it runs
+`Primitive.elements` gives the effect of a primitive on keys, and `bodies` how it runs
 the programs that it holds. Keys of a dtype are tracked as their words.
 """
 
@@ -234,7 +234,7 @@ class Walk:
     # -- for programs that primitives hold -------------------------------------------------------
 
     def repeated(self, jaxpr: Jaxpr, args: Sequence[Origin]) -> list[Origin]:
-        """Walk through a repeated computation, which is no second use of its keys."""
+        """Walk through a repeated computation, which does not count as a second use of keys."""
         before, self.again = self.again, True
         try:
             return self.run(jaxpr, args)

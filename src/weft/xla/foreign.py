@@ -106,7 +106,7 @@ def write_kernel_call(
     config: str = "{}",
     **attrs: Any,
 ) -> list[Value]:
-    """Call a kernel. `layouts` has those of operands and of results, the fastest axes first.
+    """Call a kernel. `layouts` has the operands' and the results' layouts, the fastest axes first.
 
     `aliases` maps a result to the operand with its buffer; `config` are the attributes.
     """

@@ -71,7 +71,7 @@ class Repeat(enum.Enum):
 
 
 class Part(NamedTuple):
-    """The device of a mesh for which a region is written.
+    """One device of a mesh, while a region for it is written.
 
     Attributes:
       axes: names and sizes of the axes of the mesh. The first ones may be known by the names of

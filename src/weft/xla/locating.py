@@ -63,7 +63,7 @@ class LocatingBuilder(Builder):
 
 
 def keep_located(loaded: Any, origins: Sequence) -> None:
-    """Store an executable with the names of its operations, if all are to be explained."""
+    """Store an executable with the names of its operations, if programs are being explained."""
     if LocatingBuilder.kept is not None:
         LocatingBuilder.kept[loaded.hlo_modules()[0].name] = loaded, origins
 

@@ -1,4 +1,4 @@
-"""sax: a circuit of light, and the derivative of what it lets through."""
+"""sax: an optical circuit, and the derivative of its transmission."""
 
 import jax
 import jax.numpy as jnp

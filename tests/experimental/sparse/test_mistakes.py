@@ -1,4 +1,4 @@
-"""What is refused, and what users are told, each in full: mistakes.txt."""
+"""Errors of sparse functions, with complete messages: mistakes.txt."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`sparsify`: what functions of dense arrays give of sparse ones, against that of dense ones."""
+"""`sparsify`: results of functions of dense arrays on sparse ones, against dense ones."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def test_functions_of_dense_arrays():
 
 
 def test_what_is_zero_at_zero_stays_sparse():
-    """Of every function of one element: the others would make an array dense."""
+    """All functions of one element: those that are not zero at zero make an array dense."""
     x, stay = M / 8, []
     mat = BCOO.fromdense(x)
     primitives = [getattr(lax, name) for name in dir(lax) if name.endswith("_p")]

@@ -118,7 +118,7 @@ CONTROL = {
 
 @pytest.mark.parametrize("name", CONTROL if ALL else list(CONTROL)[2::5])
 def test_the_wide_run_goes_through_all_that_holds_programs(name):
-    """The error found is that of the narrow run against the same program in float64."""
+    """The report equals the difference of the narrow run and the same program in float64."""
     fun, x = CONTROL[name], F32(0.73)
     found = report(fun, x)
     with weft.enable_x64(True):

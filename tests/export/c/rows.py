@@ -1,4 +1,4 @@
-"""The rows of the conformance suite as programs in C: which there are, and whether they agree."""
+"""The rows of the conformance suite as programs in C: the list of them, and comparisons."""
 
 import dataclasses
 

@@ -34,7 +34,7 @@ NOT_IN_C = {
 
 @functools.cache
 def rows():
-    """Every row at its first dtype, or at all, with the reason for which it has no form in C."""
+    """Return every row at its first dtype, or at all, with its reason for having no form in C."""
     return list(map(find_reason, list_rows(every=ALL)))
 
 

@@ -1,4 +1,4 @@
-"""Names in C of what has a name in Python."""
+"""The C names of Python names."""
 
 import pytest
 

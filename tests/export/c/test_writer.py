@@ -1,4 +1,4 @@
-"""Loop nests of programs: what is fused, what is in place; random programs under sanitizers."""
+"""Loop nests of programs: fusion and in-place results; random programs under sanitizers."""
 
 import re
 

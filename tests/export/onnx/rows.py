@@ -1,4 +1,4 @@
-"""The rows of the conformance suite as ONNX models: which there are, and whether they agree."""
+"""The rows of the conformance suite as ONNX models: the list of them, and comparisons."""
 
 import ctypes
 
@@ -48,7 +48,7 @@ def read_value(value):
 
 
 def run_row(row):
-    """Why a row is no model, or how it differs; an empty text where it agrees."""
+    """Return the reason why a row has no model, or its difference; "" if it agrees."""
     with config.scope(enable_x64=row.wide, hints=False):
         xs = row.arrays()
         try:

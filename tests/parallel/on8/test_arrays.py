@@ -37,7 +37,7 @@ SHARDINGS = {
 
 
 def check(x, value, sharding):
-    """Every part of an array is where its sharding says, and holds what it should."""
+    """Check the place of every part of an array, and its values."""
     assert x.sharding is sharding and x.committed
     np.testing.assert_array_equal(np.asarray(x), value)
     shards = x.addressable_shards

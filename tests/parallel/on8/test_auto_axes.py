@@ -1,4 +1,4 @@
-"""Programs of which a part is left to the compiler, or typed, or written for one device: numbers.
+"""Programs with parts left to the compiler, or typed, or written for one device: numbers.
 
 All programs of a table are one, compiled once for the mesh and once for one device.
 """

@@ -236,7 +236,7 @@ def test_in_loops_and_branches_on_devices():
 
 
 def test_two_meshes_in_one_program():
-    """What is written for one mesh is not repeated for another."""
+    """Cached text for one mesh is not used for another."""
     other = make_mesh((4, 2), ("i", "a"))
 
     @weft.jit
@@ -256,7 +256,7 @@ def test_references_are_those_of_vmap():
 
 
 def test_a_loop_that_waits_for_nothing():
-    """More calls at once than the engine begins: each device needs a thread for either end."""
+    """More calls at once than XLA starts: each device needs a thread for either end."""
     total = weft.pmap(lambda x: lax.psum(x, "i"), axis_name="i")
     x = total(np.ones((8, 2), np.float32))
     results = [total(x) for _ in range(200)]
@@ -264,7 +264,7 @@ def test_a_loop_that_waits_for_nothing():
 
 
 def test_operations_that_wait_are_built_once(monkeypatch):
-    """As do those with collectives where the engine has few threads; C++ keeps the others."""
+    """Operations with collectives do so too, if XLA has few threads; C++ caches the others."""
     monkeypatch.setenv("NPROC", "2")
     built, lower = [], run.lower_program
     monkeypatch.setattr(run, "lower_program", lambda *given: built.append(1) or lower(*given))

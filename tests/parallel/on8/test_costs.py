@@ -1,4 +1,4 @@
-"""Costs of programs over devices: what is summed over them, and what goes between them."""
+"""Costs of programs over devices: sums over the devices, and communication."""
 
 import numpy as np
 

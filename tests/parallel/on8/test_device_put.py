@@ -1,4 +1,4 @@
-"""`device_put` in functions that are differentiated and mapped: where values and gradients lie."""
+"""`device_put` in differentiated and mapped functions: shardings of values and gradients."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def twice(f, x):
     return weft.grad(lambda x: weft.grad(lambda x: f(x).sum())(x).sum())(x)
 
 
-TRANSFORMED = {  # what is computed, and for each result whether it lies where x does
+TRANSFORMED = {  # the computation, and for each result True if it is sharded as x
     "jvp": (lambda f, x: weft.jvp(f, (x,), (x,)), [False, False]),
     "vjp": (lambda f, x: (lambda y, pull: (y, pull(y)))(*weft.vjp(f, x)), [False, True]),
     "linearize": (lambda f, x: (lambda y, push: (y, push(x)))(*weft.linearize(f, x)), [False] * 2),

@@ -1,4 +1,4 @@
-"""Programs whose types say how values lie over a mesh: numbers as on one device, and true types."""
+"""Programs with explicit axes over a mesh: numbers as on one device, and correct types."""
 
 import functools
 
@@ -192,7 +192,7 @@ def test_a_mapped_axis_over_the_mesh():
     y = jit(vmap(f, spmd_axis_name="X"))(X)
     np.testing.assert_allclose(y, X * 2)
     assert str(y.aval) == "f32[8@X,4@Y]"
-    x = over(X, "X")  # what is mapped keeps what splits it, in loops and programs too
+    x = over(X, "X")  # mapped values keep their split, in loops and programs too
     assert str(vmap(lambda r: r.sum())(x).aval) == "f32[8@X]"
     types = weft.make_jaxpr(PROGRAMS["mapped loops"])(x, W, V).out_avals
     assert " ".join(map(str, types)) == "f32[8@X,4] f32[8@X,3,4] f32[8@X,4]"
@@ -202,7 +202,7 @@ def test_a_mapped_axis_over_the_mesh():
 
 @pytest.mark.parametrize("names", [{"Y"}, {"X", "Y"}])
 def test_a_shard_map_along_a_split_axis(names):
-    """What splits the mapped axis is manual in it, or stays in its types."""
+    """The mesh axis that splits the mapped axis is manual inside, or stays in the types."""
     f = weft.shard_map(
         lambda a: jnp.sin(a) * 2, in_specs=P("Y"), out_specs=P("Y"), axis_names=names
     )
@@ -253,7 +253,7 @@ def test_programs_of_mixed_axes():
 
 
 def test_what_is_broadcast_lies_as_the_others_so_that_gradients_are_summed_and_not_gathered():
-    """Of one bias for all rows a device has a sum of cotangents, and not those of all rows."""
+    """For one bias of all rows, a device has a sum of cotangents, not the rows' cotangents."""
     b, x = over(np.ones(4, np.float32), "Y"), over(X, "X", "Y")
     f = lambda b, x: (jnp.where(x > b, jnp.tanh(x * b + b), x.sum(1, keepdims=True)) ** 2).sum()
     step = jit(grad(f, (0, 1)))
@@ -288,7 +288,7 @@ def test_an_array_bound_to_one_device_is_refused_over_a_mesh_in_scope():
 
 
 def test_medians_of_rows_that_are_split():
-    x = rng.normal(size=(8, 40)).astype(np.float32)  # so many that no sort finds them
+    x = rng.normal(size=(8, 40)).astype(np.float32)  # so many that a selection is used, not a sort
     y = jit(lambda x: jnp.median(x, 1))(over(x, "X", None))
     np.testing.assert_array_equal(y, np.median(x, 1))
     assert y.sharding.spec == P("X")

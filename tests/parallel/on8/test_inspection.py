@@ -1,4 +1,4 @@
-"""How values lie on devices, told and drawn; the drawings are JAX 0.10.2's."""
+"""Shardings of values as text and pictures; the pictures are JAX 0.10.2's."""
 
 import textwrap
 
@@ -20,7 +20,7 @@ TURNED = NamedSharding(MESH, P("y", "x"))
 
 
 def told(fun, *args):
-    """What a function, called twice, tells of shardings through its second argument."""
+    """Return the shardings that a function, called twice, passes to its second argument."""
     found = []
     fun = fun(found.append)
     fun(*args)

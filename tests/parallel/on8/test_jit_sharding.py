@@ -1,4 +1,4 @@
-"""jit over a mesh: where arguments and results lie, what is asked of them, and what errors say."""
+"""jit over a mesh: shardings of arguments and results, requests for them, and errors."""
 
 import os
 import re
@@ -88,7 +88,7 @@ def test_without_jit_too():
         assert spec(out) == where
 
 
-# --- what is asked for ----------------------------------------------------------------------------
+# --- requested shardings --------------------------------------------------------------------------
 
 
 def test_arguments_and_results():

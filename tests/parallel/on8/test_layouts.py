@@ -1,4 +1,4 @@
-"""Programs over a mesh lie as in JAX 0.10.2; layout_programs.py and layout_types.py have them."""
+"""Programs over a mesh have JAX 0.10.2's layouts; see layout_programs.py and layout_types.py."""
 
 import json
 
@@ -13,7 +13,7 @@ from weft.sharding import AxisType, ManualAxisType, Mesh, NamedSharding
 
 GOLDEN = json.loads(layout_programs.GOLDEN.read_text())
 PROGRAMS = layout_programs.programs(weft)
-# Where JAX's answer is another spelling of the same layout, or ignores what it is given.
+# JAX's answer is another spelling of the same layout, or JAX ignores its input.
 OTHERWISE = {
     "an entry for each axis where JAX has fewer": [
         "creation: asarray() in explicit",
@@ -85,7 +85,7 @@ def over(name, *spec):
 
 
 def shown(capfd, mark="rows "):
-    """What programs printed after `mark`, sorted, as devices print in no order."""
+    """Return the output of programs after `mark`, sorted, as devices print in no order."""
     weft.effects_barrier()
     return sorted(part.strip() for part in capfd.readouterr().out.split(mark)[1:])
 

@@ -1,4 +1,4 @@
-"""Meshes, their axes and what is in scope; printed forms are JAX 0.10.2's."""
+"""Meshes, their axes and the mesh in scope; printed forms are JAX 0.10.2's."""
 
 import pickle
 import threading

@@ -1,4 +1,4 @@
-"""Arrays that devices move among themselves, which on CPUs they do for these tests alone."""
+"""Arrays that devices exchange, which on CPUs they do only in these tests."""
 
 import numpy as np
 import pytest

@@ -42,7 +42,7 @@ def out(*spec, **kinds):
 
 ON_MESH = [True]
 
-# a is f32[8@X,4@Y], c f32[8@X,4@Y,6], ids i32[8@X]; each with the type of what it gives
+# a is f32[8@X,4@Y], c f32[8@X,4@Y,6], ids i32[8@X]; each with the type of its result
 PRODUCTS = {
     "dot f32[8@X,8]": lambda a, c, w, ids: jnp.dot(a, a.T, **out("X", None)),
     "matmul f32[8@X,4]": lambda a, c, w, ids: jnp.matmul(a, to(w, "Y"), **out("X")),

@@ -1,4 +1,4 @@
-"""pmap: against vmap, whose values and derivatives have tests of their own, and what is its own."""
+"""pmap: against vmap, which has tests of its own, and features that only pmap has."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Reductions over axes that devices share give what they give on one device, NaN included."""
+"""Reductions over axes split over devices equal those on one device, NaN included."""
 
 import numpy as np
 import pytest

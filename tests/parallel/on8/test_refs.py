@@ -16,7 +16,7 @@ def over_mesh(f, in_specs, out_specs):
 
 
 def count(r, x):
-    """Adds to the first element of each part, and gives what is there."""
+    """Add to the first element of each part, and return the contents."""
     lax.fori_loop(0, 2, lambda i, _: ref.addupdate(r, i, x[0]), None)
     return r[:1]
 

@@ -1,7 +1,7 @@
-"""shard_map: values and derivatives against the same program on one device, and what errors say.
+"""shard_map: values and derivatives against the same program on one device, and errors.
 
-Each program of the table is a function of what all devices share (`w`) and of what is split (`x`);
-beside it stands what it computes, written for whole arrays.
+Each program of the table is a function of values that all devices share (`w`) and of split values
+(`x`); beside it is the computation, written for whole arrays.
 """
 
 import contextlib
@@ -210,7 +210,7 @@ checks = pytest.mark.parametrize("check_vma", [True, False])
 
 
 def both(names):
-    """Each program with and without checks, as one parameter, of which a sample may leave out."""
+    """Each program with and without checks, as one parameter, so that a sample may skip some."""
     cases = [(name, check_vma) for name in names for check_vma in (True, False)]
     return pytest.mark.parametrize("case", cases, ids=lambda case: f"{case[0]}-{case[1]}")
 
@@ -241,9 +241,7 @@ def test_forward_mode_and_maps(case):
     if name not in REVERSE_ONLY:
         forward = lambda f: jit(lambda *t: jvp(f, (W, X), t))(W + 1, X)
         close(forward(f), forward(whole))
-    if (
-        "cond" in name or name in REVERSE_ONLY
-    ):  # the reference knows which rows go where for X alone
+    if "cond" in name or name in REVERSE_ONLY:  # the reference knows the places of rows only for X
         xs = jnp.stack([X, X], 1)
     close(vmap(f, (None, 1))(W, xs), jit(vmap(whole, (None, 1)))(W, xs))
     each = lambda g: jit(vmap(grad(g), (0, None)))(ws, X)
@@ -281,7 +279,7 @@ def test_hessians(check_vma):
 
 
 def test_a_derivative_within_is_that_of_all_devices():
-    """As JAX 0.10.2: what all devices share gets the sum of what each finds."""
+    """JAX 0.10.2 agrees: shared values get the sum of the devices' derivatives."""
     f = on_line(lambda w, x: grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(w), (P(), P("x")), P())
     close(f(W, X), grad(lambda w: jnp.sum(jnp.tanh(X @ w)))(W))
     custom = on_line(
@@ -474,7 +472,7 @@ def test_where_results_lie():
     assert [y.sharding for y in out] == [NamedSharding(LINE, P("x")), NamedSharding(LINE, P())]
     back = grad(lambda w, x: pair("checkpoint", True)[0](w, x), (0, 1))(W, X)
     assert [g.sharding.spec for g in back] == [P(), P("x")]
-    for spec in (P(None, None), P("x", None), P()):  # as they are given, where computed at once
+    for spec in (P(None, None), P("x", None), P()):  # as given, for eager results
         out = shard_map(same, mesh=LINE, in_specs=spec, out_specs=spec)(X)
         assert out.sharding == NamedSharding(LINE, spec) and out.sharding.spec == spec
 
@@ -580,7 +578,7 @@ def test_what_python_sees_of_values_at_once(capsys):
         total = lax.psum(x.sum(), ("a", "b"))
         seen.append((float(total), bool(total > 3), np.asarray(total) + 1, f"{total:.1f}"))
         doubled = 0
-        while lax.pmax(jnp.abs(x).max(), ("a", "b")) < 9:  # as many times on all devices
+        while lax.pmax(jnp.abs(x).max(), ("a", "b")) < 9:  # the same number of times on all devices
             x, doubled = x * 2, doubled + 1
         seen.append(doubled)
         for ask in (bool, float, np.asarray, "{:.1f}".format):
@@ -618,7 +616,7 @@ def test_what_python_sees_of_values_at_once(capsys):
 
 
 def test_how_it_prints():
-    """As JAX 0.10.2 prints it, but for `manual_axes` (`newly_manual_axes=frozenset(...)` there)."""
+    """It equals JAX 0.10.2's, except for `manual_axes` (`newly_manual_axes=frozenset(...)`)."""
     f = shard_map(
         lambda x: lax.psum(jnp.sin(x), ("a", "b")), mesh=GRID, in_specs=P(("a", "b")), out_specs=P()
     )

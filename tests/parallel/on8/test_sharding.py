@@ -1,4 +1,4 @@
-"""Shardings: which device holds what, what the engine is told, and what is refused."""
+"""Shardings: the parts of each device, their text for XLA, and errors."""
 
 import copy
 import itertools
@@ -51,7 +51,7 @@ def specs(mesh, ndim, most=2):
 
 
 def by_hand(mesh, spec, shape):
-    """What each device holds, from the definition: the first axis of an entry is outermost."""
+    """Return the parts of each device by definition: the first axis of an entry is outermost."""
     held = {}
     for place in np.ndindex(*mesh.devices.shape):
         at = dict(zip(mesh.axis_names, place, strict=True))

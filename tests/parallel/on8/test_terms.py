@@ -110,7 +110,7 @@ def test_what_terms_are_refused_in(text, call):
 
 
 def test_batches_summed_in_a_loop_are_added_up_once():
-    """Whether their gradients are carried as terms, or the loop is what is differentiated."""
+    """Gradients are carried as terms of a sum, or the loop itself is differentiated."""
 
     def loss(w, x):
         return jnp.tanh(x @ w).sum()

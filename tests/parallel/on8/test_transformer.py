@@ -1,7 +1,7 @@
-"""What devices say to each other in a step of a transformer that is written with explicit axes.
+"""Communication between devices in a step of a transformer with explicit axes.
 
-Read off the compiled program, for the layouts of bench/explicit.py: as often, and of as many bytes,
-as in the version that is written by hand with shard_map.
+It is read from the compiled program, for the layouts of bench/explicit.py: operations and bytes are
+equal to those of the version that is written by hand with shard_map.
 """
 
 import re

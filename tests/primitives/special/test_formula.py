@@ -31,7 +31,7 @@ class Several(Primitive):
 
 
 def run(dtype, fun, count, *xs, eps=None):
-    """fun(*Exprs), a list of `count`, computed in a dtype of which `eps` is wanted."""
+    """Return fun(*Exprs), a list of `count`, computed in a dtype with the accuracy `eps`."""
     with config.scope(enable_x64=True):
         eps = float(np.finfo(dtype).eps) if eps is None else eps
         xs = [np.asarray(x, dtype) for x in xs]
@@ -45,7 +45,7 @@ def exact(hi, lo=0.0):
 
 @pytest.mark.parametrize("dtype", DIGITS)
 def test_pairs_have_twice_the_digits(dtype):
-    """Of each result, hi is the nearest float of hi + lo, and both are the result."""
+    """In each result, hi is the float nearest to hi + lo."""
     x, y = X.astype(dtype), Y.astype(dtype)
     small = np.finfo(dtype).eps / 8
     u, v = (x * small * np.sign(np.roll(x, 1))).astype(dtype), (y * small).astype(dtype)
@@ -158,7 +158,7 @@ def test_functions_of_one_operand():
 
 
 def test_loops_run_element_by_element_and_end():
-    """The state of an element is what it was when its test failed; no more steps than the limit."""
+    """An element keeps its state once its test fails; the limit bounds the steps."""
 
     def program(x):
         halve = lambda n, v, count: [v > 2, v * 0.5, count + n.like(1.0)]
@@ -179,7 +179,7 @@ def test_loops_run_element_by_element_and_end():
 
 
 def test_chebyshev_series_as_powers():
-    """As far as spacings tell; summed as Chebyshev's own; beyond the interval, as at its end."""
+    """They equal Chebyshev's own sums up to rounding; beyond the interval, the value at its end."""
     table = 1.0, 3.0, (0.5, -0.25, 2.0, 1e-3, 1e-12)
     x = np.array([-5.0, 1.0, 1.7, 2.0, 2.9, 3.0, 9.0])
     (got,) = run(np.float64, lambda x: [f.series(x, table)], 1, x)

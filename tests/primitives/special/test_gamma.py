@@ -106,7 +106,7 @@ def test_zeta_between_whole_numbers(called):
 
 
 def integrate_sample_slope(a, x):
-    """How a sample moves with its shape: the integral of the density's slope from the near end."""
+    """Return the slope of a sample in its shape: an integral of the density from the near end."""
     a, x = mpmath.mpf(float(a)), mpmath.mpf(float(x))
     side = 1 if x > a else -1
     root, psi = mpmath.sqrt(a), mpmath.digamma(a)
@@ -120,7 +120,7 @@ def integrate_sample_slope(a, x):
 
 @pytest.mark.parametrize("dtype, bound", [(np.float32, 1e-6), (np.float64, 1e-9)])
 def test_slope_of_gamma_samples_of_large_shapes(dtype, bound):
-    """From one tail to the other, where sums of terms would need too many."""
+    """All quantiles, where sums would need too many terms."""
     a, z = (v.ravel() for v in np.meshgrid([3e5, 1e7, 1e8, 1e12], [-40, -5, -0.1, 0, 3, 40]))
     a = a.astype(dtype)
     x = (a + z * np.sqrt(a)).astype(dtype)
@@ -132,7 +132,7 @@ def test_slope_of_gamma_samples_of_large_shapes(dtype, bound):
 @pytest.mark.parametrize("called", [False, pytest.param(True, marks=needs_kernels)])
 @pytest.mark.parametrize("fun, reference, count, compared", FUNCTIONS[:2])
 def test_incomplete_gamma_with_a_kernel(rng, called, fun, reference, count, compared):
-    """Every way the kernel has, ends and what is beyond, a number for either operand, slopes."""
+    """Every formula of the kernel, ends and beyond, a scalar for either operand, slopes."""
     a, x = (v.ravel() for v in np.meshgrid(np.float64([*ENDS, 1e300]), [*ENDS, 0.999, 1e300]))
     spread = np.exp(rng.uniform(-9, 9, 5000))
     a, x = np.append(a, spread), np.append(x, spread * rng.uniform(0.3, 2, 5000))

@@ -157,7 +157,7 @@ FORMS = {
     ],
 )
 def test_derivatives_with_a_preconditioner(name, form, dtype):
-    """Few steps: they reach the solution of the transposed system by the transpose of M alone."""
+    """Few steps suffice for the transposed system only if the transpose of M is used."""
     a, b = problem(name, dtype)
     a = a if name == "cg" else a + np.triu(np.full_like(a, 4), 1)  # far from its transpose
     m = np.linalg.inv(a)
@@ -233,7 +233,7 @@ def test_errors(call, error, message):
 
 
 class Operator:
-    """What has a shape and a product, and is no array."""
+    """An object with a shape and a product that is not an array."""
 
     shape = (2, 2)
 
@@ -262,7 +262,7 @@ def test_as_many_steps_as_unknowns_are_enough(rng, solve_method, dtype):
 
 @pytest.mark.parametrize("name", ["cg", "bicgstab"])
 def test_what_has_converged_is_told_at_every_tolerance(name):
-    """`info` is 0 if and only if the residual is as small as was asked, after so many steps."""
+    """`info` is 0 if and only if the residual is as small as requested."""
     a = np.diag(np.arange(1.0, 7)) + 0.3
     b = np.ones(6)
     solve = lambda k, tol: getattr(linalg, name)(a, b, tol=tol, maxiter=k)

@@ -29,7 +29,7 @@ def close(got, want, tol=2e-6):
 
 
 def same_rotation(got, want, tol=2e-6):
-    """Quaternions, of which q and -q are one rotation."""
+    """Compare quaternions; q and -q are one rotation."""
     got, want = np.asarray(got), np.asarray(want)
     sign = np.sign(np.sum(got * want, -1, keepdims=True))
     close(got * sign, want, tol)

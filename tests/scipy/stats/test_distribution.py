@@ -350,7 +350,7 @@ def test_derivatives_are_finite_at_edges_and_beyond(name):
     density = "pmf" if "pmf" in names else "pdf"
     chosen = [n for n in (density, f"log{density}", "cdf", "sf") if n in names]
     every = tuple(range(1 + len(args)))
-    # the engine has no derivative of the incomplete beta function in its parameters
+    # XLA has no derivative of the incomplete beta function in its parameters.
     moved = [(0,) if name == "beta" and n in ("cdf", "sf") else every for n in chosen]
     slopes_of = lambda *args: [
         grad(getattr(module, n), k)(*args) for n, k in zip(chosen, moved, strict=True)
@@ -393,7 +393,7 @@ def test_densities_vanish_at_infinity(density, x):
 
 
 def test_slopes_of_probabilities_are_densities_at_zero_too():
-    """Where formulas are chosen by how near zero a point is."""
+    """The formulas depend on how near zero a point is."""
     points = np.array([-1e-3, -1e-9, 0.0, 1e-9, 1e-3, 0.5])
     laws = [(getattr(stats, n), ()) for n in ["norm", "logistic", "cauchy", "gumbel_l", "gumbel_r"]]
     laws += [(stats.gennorm, (beta,)) for beta in (1.0, 1.5, 3.0)]

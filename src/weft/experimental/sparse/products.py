@@ -101,7 +101,7 @@ def bcoo_dot_general(
 
     Returns:
       A dense array; a BCOO if both operands are BCOOs. Its entries are sorted, without duplicates.
-      Under `jit` their number is not known, so that it has room for as many as there could be.
+      Under `jit` their number is not known, so the result has room for the largest number.
 
     >>> mat = sparse.BCOO.fromdense(2 * jnp.eye(2))
     >>> numbers = (([1], [0]), ([], []))
@@ -424,7 +424,7 @@ def bcoo_multiply_dense(sp_mat: CoordinateArray, v: Any) -> Any:
       v: a dense array that broadcasts to its shape.
 
     Returns:
-      The data of the product, whose positions are those of `sp_mat`.
+      The data of the product, which has the positions of `sp_mat`.
 
     >>> print(sparse.bcoo_multiply_dense(sparse.BCOO.fromdense(jnp.eye(2)), jnp.array([3.0, 4.0])))
     [3. 4.]

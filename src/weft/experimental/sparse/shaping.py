@@ -257,8 +257,8 @@ def bcoo_reshape(
 
     Args:
       mat: a BCOO.
-      new_sizes: the shape of the result, with as many elements.
-      dimensions: an order of the axes of `mat`, by which they are permuted before. None keeps the
+      new_sizes: the shape of the result, which has the same number of elements.
+      dimensions: a permutation of the axes of `mat`, which is applied first. None keeps the
         order.
       sharding: it must be None, the default.
 
@@ -450,8 +450,8 @@ def bcoo_dynamic_slice(
 
     Args:
       mat: a BCOO.
-      start_indices: the start along each axis. A start for which the part would not fit is moved
-        back.
+      start_indices: the start along each axis. If the part would reach out of `mat`, the start is
+        moved back.
       slice_sizes: the size of the part along each axis, ints.
 
     Returns:

@@ -164,7 +164,7 @@ def is_sparse(x: Any) -> bool:
 def sparsify(f: Callable, use_tracer: bool = False) -> Callable[..., Any]:
     """Return a function of dense arrays as one that also takes sparse arrays.
 
-    Operations for which zeros stay zeros keep their results sparse: sums, products, slices,
+    Operations that map zeros to zeros have sparse results: sums, products, slices,
     transposes, `jnp.sin`. Operations that end in a small result, such as `jnp.sum`, give a dense
     one. Others are errors. `sparse.todense` makes an array dense.
 

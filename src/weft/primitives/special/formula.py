@@ -140,7 +140,7 @@ def series(x: Expr, table: tuple[float, float, tuple[float, ...]]) -> Expr:
 def repeat(step: Callable, start: Sequence[Expr], active: Expr, limit: int = 10_000) -> list[Expr]:
     """Repeat step(n, *state) -> (active, *state) for n = 1, 2, ..., from the state `start`.
 
-    An element is updated as long as it is active. The loop ends when no element is active, or at
+    An element is updated while it is active. The loop ends when no element is active, or at
     `limit`.
     """
     hlo, eps = active.hlo, active.eps

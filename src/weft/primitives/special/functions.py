@@ -198,7 +198,7 @@ def bessel_gap(x: Any, y0: Any, y1: Any) -> Any:
 
 def bessel_i1e_slope(x: Any, y: Any) -> Any:
     """i0e(x) - i1e(x) (sign(x) + 1/x), which is 1/2 at 0."""
-    side = sign(x)  # 0 at 0: the derivatives there equal those of i1
+    side = sign(x)  # 0 at 0: the derivatives there equal i1's
     return sub(bessel_gap(x, bessel_i0e(x), y), divide_i1(x, y, exp(neg(mul(side, x)))))
 
 

@@ -368,7 +368,7 @@ def fraction_value(a: Expr, x: Expr, active: Expr) -> Expr:
 def short_series(a: Expr, x: Expr, count: int = 30) -> Expr:
     """Return `series_sum` to `count` terms. The error is 1e-9 for x up to 2, a up to 12, or a / 2.
 
-    The sum is evaluated backwards as one fraction over max(a, 1)**count, so that there is one
+    The sum is evaluated backwards as one fraction over max(a, 1)**count, with a single
     division.
     """
     scale = 1 / maximum(a, 1.0)

@@ -94,7 +94,7 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """Solve linear systems: find x for which a x = b.
+    """Solve linear systems: find x such that a x = b.
 
     General matrices are factored as P L U, positive definite ones by Cholesky's method, which takes
     half the operations. Leading axes of `a` and `b` are a batch and broadcast together. A
@@ -156,7 +156,7 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Array:
-    """Solve triangular linear systems: find x for which op(a) x = b.
+    """Solve triangular linear systems: find x such that op(a) x = b.
 
     One triangle of `a` is read, by substitution; no factorization is made. Leading axes of `a` and
     `b` are a batch and broadcast together. A zero on the diagonal gives inf or NaN; SciPy raises an

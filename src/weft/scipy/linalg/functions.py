@@ -67,7 +67,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
         to a 1-norm of about 2**16. Static under `jit`.
 
     Returns:
-      An array (..., n, n). The dtype is that of A; integers become the default float. A matrix that
+      An array (..., n, n). It has the dtype of A; integers become the default float. A matrix that
       needs more squarings gives NaN.
 
     Raises:
@@ -428,7 +428,7 @@ def solve_by_schur(a: Any, b: Any, c: Any, tol: float) -> Any:
 
 
 def solve_by_eigenvectors(a: Any, b: Any, c: Any, tol: float) -> Any:
-    """Solve A X + X B = C in coordinates in which A and B are diagonal."""
+    """Solve A X + X B = C in coordinates that make A and B diagonal."""
     (w, u), (z, v) = (eig(x, compute_left_eigenvectors=False) for x in (a, b))
     sums = w[..., :, None] + z[..., None, :]
     inner = product(solve_matrices(u, c.astype(u.dtype)), v) / sums
@@ -532,7 +532,7 @@ def polar(
       max_iterations: not used, likewise. Static under `jit`.
 
     Returns:
-      A pair: U (..., m, n) and P. The dtype is that of a; integers become the default float.
+      A pair: U (..., m, n) and P. They have the dtype of a; integers become the default float.
 
     Raises:
       ShapeError: a has fewer than two axes.

@@ -164,7 +164,7 @@ def companion(a: ArrayLike) -> Array:
         Leading axes are a batch. a[..., 0] must not be 0.
 
     Returns:
-      An array (..., n, n). The dtype is that of a; integers become the default float.
+      An array (..., n, n). It has the dtype of a; integers become the default float.
 
     Raises:
       ShapeError: there are fewer than two coefficients.
@@ -288,7 +288,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
         a[..., 0] must not be 0.
 
     Returns:
-      An array (..., n, n). The dtype is that of a; integers become the default float. For a
+      An array (..., n, n). It has the dtype of a; integers become the default float. For a
       constant polynomial it is empty, of shape (0,).
 
     Raises:
@@ -321,7 +321,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
       arrs: arrays of up to two axes. A vector is a matrix of one row, a scalar a matrix (1, 1).
 
     Returns:
-      An array whose numbers of rows and columns are the sums of those of the operands, of the
+      An array with the sums of the operands' numbers of rows and of columns, of the
       promoted dtype. Without operands it has shape (1, 0).
 
     Raises:

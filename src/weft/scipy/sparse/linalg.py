@@ -409,7 +409,7 @@ def gmres(
 ) -> tuple[Any, Any]:
     """Solve A x = b by the generalized minimal residual method, for any regular A.
 
-    Derivatives are those of the solution, by implicit differentiation, and not of the iterations.
+    Derivatives are the solution's, by implicit differentiation, and not the iterations'.
 
     Args:
       A: a linear function of arrays or pytrees, or a matrix.

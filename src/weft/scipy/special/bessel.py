@@ -130,7 +130,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     Args:
       z: an array of floats, or a number. Integers and bools become floats first.
       v: the largest order, a Python int that is not negative. It must be static under `jit`.
-      n_iter: the order from which the recurrence starts, a Python int. The default is 50.
+      n_iter: the order where the recurrence starts, a Python int. The default is 50.
 
     Returns:
       An array of floats of shape (v + 1, *z.shape).

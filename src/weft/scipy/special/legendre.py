@@ -103,8 +103,8 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
       z: a float array of shape (K,), or a number, with values in (-1, 1).
 
     Returns:
-      A pair of arrays of shape (m + 1, n + 1, K): the values, of which entry [i, j, k] has order i
-      and degree j at z[k], and their derivatives in z. Both are 0 where i > j.
+      A pair of arrays of shape (m + 1, n + 1, K): the values (entry [i, j, k] has order i
+      and degree j at z[k]), and their derivatives in z. Both are 0 where i > j.
 
     Raises:
       NotImplementedError: m and n differ, or are negative.
