@@ -36,7 +36,7 @@ def test_the_line(caplog):
     assert record.name == "weft.trace" and record.levelname == "WARNING"
     assert record.getMessage() == (
         f"traced <lambda> again at test_cache_misses.py:{line}: argument `x` was f32[] (weakly "
-        "typed), is f32[3]. Hint: each shape is traced and compiled; pad to a few of them."
+        "typed), is f32[3]. Hint: each shape is traced and compiled; jit(f, sizes=...) pads to a few."
     )
 
 
@@ -46,7 +46,7 @@ def test_types(told):
     shape = told(lambda: fun(np.ones(4, np.float32)))
     assert shape == [
         "argument `x` was f32[3], is f32[4]. "
-        "Hint: each shape is traced and compiled; pad to a few of them."
+        "Hint: each shape is traced and compiled; jit(f, sizes=...) pads to a few."
     ]
     dtype = told(lambda: fun(np.ones(4, np.int32)))
     assert dtype == [

@@ -149,6 +149,7 @@ def test_programs(name):
 
 # Functions of a vector of a symbolic size, which hold for all sizes from one on.
 OF_A_VECTOR = {
+    "associative_scan": lambda x: [lax.associative_scan(jnp.add, x, reverse=r) for r in (0, 1)],
     "strided": lambda x: [
         x[1::2], x[::2], x[1::3], x[::-2], x[-1::-1], x[1:], x[:-1], x[::2] + x[::2],
     ],
@@ -197,7 +198,6 @@ NEED_TWO = {
     "linspace": lambda x: jnp.linspace(0.0, 1.0, x.shape[0]),
     "logspace": lambda x: jnp.logspace(0.0, 1.0, x.shape[0]),
     "gradient": lambda x: jnp.gradient(x),
-    "associative_scan": lambda x: lax.associative_scan(jnp.add, x),
 }
 
 

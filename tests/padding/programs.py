@@ -39,6 +39,11 @@ def decay(x: Any, **how: Any) -> Any:
     return lax.scan(lambda c, a: (c * 0.5 + a, c), jnp.zeros(x.shape[1:]), x, **how)
 
 
+def affine(f: Any, g: Any) -> tuple:
+    """The affine map that does f and then g; a map is its factor and what it adds."""
+    return f[0] * g[0], g[0] * f[1] + g[1]
+
+
 def positive(x: Any) -> Any:
     return x @ x.T + 3 * jnp.eye(x.shape[0])
 
@@ -130,6 +135,11 @@ PROGRAMS = {
     "scan": Program(decay, MATRIX),
     "scan back": Program(lambda x: decay(x, reverse=True), MATRIX),
     "scan over a fixed axis": Program(lambda x: decay(x.T), MATRIX),
+    "associative scan": Program(
+        lambda x: (lax.associative_scan(jnp.add, x), lax.associative_scan(affine, (x, x * x))[1],
+                   lax.associative_scan(jnp.multiply, x.T, reverse=True, axis=1)),
+        MATRIX,
+    ),
     "map": Program(lambda x: lax.map(lambda r: r.sum() * r, x), MATRIX),
     "vmap": Program(lambda x: weft.vmap(lambda r: jnp.sort(r) * r.sum())(x), MATRIX),
     "fori": Program(

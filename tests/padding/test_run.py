@@ -114,7 +114,7 @@ def test_programs_at_true_sizes(name):
     fun, texts, kinds = PROGRAMS[name]
     jitted = weft.jit(fun, sizes=f"({'), ('.join(texts)})")
     xs = PROGRAMS[name].arrays(np.random.default_rng(1), n=9, m=8)
-    plan, leaves = jitted._find_plan(tuple(xs), {})
+    plan, leaves = jitted.find_plan(tuple(xs), {})
     program = fix_sizes(plan.program.jaxpr, plan.variables)
     outs = weft.jit(lambda *xs: program(*xs))(*plan.program.consts, *leaves)
     for g, w in zip(outs, tree_leaves(fun(*xs)), strict=True):

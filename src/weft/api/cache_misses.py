@@ -192,7 +192,7 @@ def type_text(aval: ShapedArray) -> str:
 def type_hint(old: ShapedArray, new: ShapedArray) -> str:
     """Return the advice that keeps a type from changing."""
     if old.shape != new.shape:
-        return "each shape is traced and compiled; pad to a few of them."
+        return "each shape is traced and compiled; jit(f, sizes=...) pads to a few."
     if old.dtype != new.dtype:
         return f"convert it, as in x.astype({old.dtype.name!r})."
     return "a Python number is weakly typed; pass an array always, or a number always."

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.api import bodies
+from weft.api.cond import cond
 from weft.api.functions import avals_of, check_callable, leaf_names
 from weft.api.structures import has_float0, hide_float0, show_structure, stack_float0
 from weft.control.jit import jit_p
@@ -22,11 +23,11 @@ from weft.errors import PytreeError, ShapeError, ShardingTypeError
 from weft.options import config
 from weft.primitives.cumulative import reduce_running
 from weft.primitives.families import check_integer, normalize_axis
-from weft.primitives.layout import collapse, reshape, rev
+from weft.primitives.layout import collapse, expand_dims, reshape, rev, squeeze, transpose
 from weft.primitives.slicing import concatenate, index_in_dim, slice_in_dim, stack
 from weft.pytrees import PyTreeDef, flatten, structure, tree_map, unflatten
 from weft.transforms.batch import batch_jaxpr, mapped_aval
-from weft.util import fun_name
+from weft.util import SymbolicSize, fun_name
 
 
 @boundary
@@ -308,7 +309,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
 
     The result at i combines the elements 0 to i, as `cumsum` does for the sum. `fn` is called about
     2 log2(n) times on many elements at once, so the depth is O(log n) and the work O(n). It is for
-    recurrences whose step is associative, such as linear ones; for others use `scan`.
+    recurrences whose step is associative, such as linear ones; for others use `scan`. Along an axis
+    of symbolic size (`export`, and `jit` with `sizes`), it is a `scan` of one element at a time.
 
     Args:
       fn: a function `fn(a, b)` of two pytrees like `elems` that returns a pytree like them. It
@@ -374,5 +376,28 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
 
     flip = (lambda x, d: rev(x, (d,))) if reverse else (lambda x, d: x)
     xs = [flip(x, d) for x, d in zip(leaves, axes, strict=True)]
-    ys = reduce_running(combine, xs, axes)
+    reduce = combine_in_order if isinstance(sizes[0], SymbolicSize) else reduce_running
+    ys = reduce(combine, xs, axes)
     return unflatten(tree, [flip(y, d) for y, d in zip(ys, axes, strict=True)])
+
+
+def combine_in_order(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) -> list:
+    """Combine all prefixes one by one: how often a symbolic size can be halved is unknown."""
+
+    widen = lambda row: [expand_dims(r, (d,)) for r, d in zip(row, axes, strict=True)]
+
+    def step(carry: tuple, row: list) -> tuple[tuple, list]:
+        starts, before = carry
+        ys = cond(starts, lambda xs, ys: ys, combine, before, widen(row))
+        return (False, ys), [squeeze(y, (d,)) for y, d in zip(ys, axes, strict=True)]
+
+    rows = [bring_forward(x, d) for x, d in zip(xs, axes, strict=True)]
+    first = [slice_in_dim(x, 0, 1, axis=d) for x, d in zip(xs, axes, strict=True)]
+    ys = scan(step, (True, first), rows)[1]
+    return [bring_forward(y, d, back=True) for y, d in zip(ys, axes, strict=True)]
+
+
+def bring_forward(x: Any, axis: int, back: bool = False) -> Any:
+    """Move an axis to the front, or the first axis back to its place."""
+    order = [axis, *[a for a in range(typeof(x).ndim) if a != axis]]
+    return transpose(x, [order.index(a) for a in range(len(order))] if back else order)

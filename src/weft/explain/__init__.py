@@ -14,6 +14,7 @@ from weft.explain.costs import Costs
 from weft.explain.machine import raise_peaks
 from weft.explain.memory import find_residuals, list_live
 from weft.explain.numerics import CallableModule as CallableNumerics
+from weft.explain.padding import measure_padding
 from weft.explain.profiles import profile_calls
 from weft.explain.report import Report
 from weft.explain.subject import Phase, Subject, name_operations
@@ -51,7 +52,7 @@ def explain(fun: Callable[..., Any], *, runs: int = RUNS) -> Callable[..., Repor
 
     def explained(*args: Any, **kwargs: Any) -> Report:
         subject = Subject(fun, args, kwargs)
-        report = begin_report(subject)
+        report = begin_report(subject, runs=True)
         with name_operations():
             subject.call()
             profile = profile_calls(subject.call, runs)
@@ -107,9 +108,12 @@ def compile(fun: Callable[..., Any]) -> Callable[..., Report]:
     return explained
 
 
-def begin_report(subject: Subject) -> Report:
-    """A report with the stages of the user's own program."""
-    return Report(subject.name, subject.stages.phases)
+def begin_report(subject: Subject, runs: bool = False) -> Report:
+    """A report with the stages of the user's own program; `runs` says if it may run."""
+    report = Report(subject.name, subject.stages.phases)
+    if subject.padded is not None:
+        report.padding = measure_padding(subject.padded, runs)
+    return report
 
 
 def add_memory(report: Report, subject: Subject) -> Report:

@@ -8,6 +8,7 @@ from weft.explain.costs import Costs, Kernel, Work
 from weft.explain.machine import Peaks
 from weft.explain.memory import Live, Residual
 from weft.explain.origins import NOWHERE, Place
+from weft.explain.padding import Padding
 from weft.explain.page import Mark, Printed
 from weft.explain.subject import Phase
 from weft.explain.tables import Table, bytes_text, count_text, rate_text, seconds_text
@@ -32,6 +33,8 @@ class Report(Printed):
       residuals: arrays kept from the forward to the backward pass.
       live: arrays in memory at the peak; `memory` has the totals in bytes. Its "kept" is memory of
         arrays that died, in this process, which is kept for next results (config.kept_memory).
+      padding: the share of padding in a call of `jit(f, sizes=...)`: `variables`, `flops`, `bytes`,
+        `wasted` of `held` bytes, and `copying`, in seconds. None for other functions.
     """
 
     def __init__(self, name: str, phases: Sequence[Phase] = ()):
@@ -46,6 +49,7 @@ class Report(Printed):
         self.live: list[Live] = []
         self.memory: dict[str, int] = {}
         self.host_bytes = 0
+        self.padding: Padding | None = None
 
     def add_costs(self, costs: Costs, peaks: Peaks | None) -> None:
         self.lines, self.kernels, self.peaks = costs.sorted_lines(), costs.kernels, peaks
@@ -64,6 +68,8 @@ class Report(Printed):
             moved_table("Collectives", "collective", self.kernels),
             moved_table("Calls of the host", "host", self.kernels),
         ]
+        if self.padding is not None:
+            every.insert(1, self.padding.table(self.wall))
         if self.host_bytes:
             note = f"{bytes_text(self.host_bytes)} of arguments are NumPy's, and moved in each call"
             every.append(Table("Transfers", (), (), note))

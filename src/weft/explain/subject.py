@@ -24,8 +24,10 @@ from weft.core.trace import Tracer
 from weft.errors import TracerError
 from weft.explain.modules import CompiledModule
 from weft.explain.origins import Attribution
+from weft.explain.padding import PaddedSubject, open_padded
 from weft.explain.profiles import time_call
 from weft.options import config
+from weft.padding.call import PaddedFunction
 from weft.pytrees import flatten, unflatten
 from weft.watch import events
 from weft.xla.array import ArrayImpl
@@ -59,6 +61,13 @@ class Subject:
 
     def __init__(self, fun: Callable, args: tuple, kwargs: dict, op: str = "explain"):
         check_callable(op, fun, wraps=True)
+        self.padded: PaddedSubject | None = None
+        if isinstance(fun, PaddedFunction):
+            self.padded = open_padded(fun, args, kwargs)
+            if self.padded is None:
+                fun = fun.plain
+            else:
+                fun, args, kwargs = self.padded.jitted, self.padded.args, {}
         owner = getattr(getattr(fun, "trace", None), "__self__", None)
         self.jitted = fun if isinstance(owner, JitFunction) else jit(fun)
         self.function: JitFunction = self.jitted.trace.__self__

@@ -171,7 +171,7 @@ class PaddedFunction:
         while isinstance(eager, _TRANSFORMS):
             eager = eager.parent  # type: ignore[assignment]
         if eager.parent is None and not named_axes.value and config.debug == "off":
-            plan, leaves = self._find_plan(args, kwargs)
+            plan, leaves = self.find_plan(args, kwargs)
             if plan is not None and not plan.program.stateful:
                 program = plan.program
                 given = (*program.consts, *program.select_visible(leaves))
@@ -183,7 +183,7 @@ class PaddedFunction:
         """The result of a call where operations compute, and nothing for C++ to run."""
         if config.debug != "off":  # NaN in the padding is no error
             return self._plain.run_call(args, kwargs)[0], None
-        plan, leaves = self._find_plan(args, kwargs)
+        plan, leaves = self.find_plan(args, kwargs)
         if plan is None:
             return self._plain.run_call(args, kwargs)[0], None
         program = plan.program
@@ -219,7 +219,7 @@ class PaddedFunction:
         Raises:
           ShapeError: a size is smaller than those that share programs.
         """
-        plan, _ = self._find_plan(args, kwargs)
+        plan, _ = self.find_plan(args, kwargs)
         if plan is None:
             raise ShapeError(
                 f"padded_jaxpr: sizes must be at least 1, and those that share programs; got "
@@ -252,13 +252,18 @@ class PaddedFunction:
     def __repr__(self) -> str:
         return f"<jit of {fun_name(self._plain.fun)} for sizes {self._sizes!r}>"
 
+    @property
+    def plain(self) -> Any:
+        """Return the plain jitted function, for calls that are not padded."""
+        return self._plain.make_callable()
+
     # -- plans ---------------------------------------------------------------------------------
 
     def _types(self, args: tuple, kwargs: dict) -> list[ShapedArray]:
         leaves, tree = flatten((args, kwargs))
         return avals_of("jit", leaves, tree, self._plain.fun)
 
-    def _find_plan(self, args: tuple, kwargs: dict) -> tuple[Plan | None, list]:
+    def find_plan(self, args: tuple, kwargs: dict) -> tuple[Plan | None, list]:
         """Return how a call runs, None if as one of the plain function, and its leaves."""
         static, dynamic, fun, named = (), args, self._plain.fun, kwargs
         if any(self._static):

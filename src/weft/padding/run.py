@@ -6,7 +6,7 @@ Arrays are padded and cut in the memory of the host, by NumPy, so that no size i
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,10 +75,17 @@ class PaddedRun:
 
     def pad_and_cut(self, *args: Any) -> list:
         """Return the results of the program for operands of the true sizes."""
+        return self.cut(self.run(*self.pad(args)))
+
+    def pad(self, args: Sequence[Any]) -> list:
+        """Return operands of the program in memory."""
         given = list(args)
         for k, shape, part in self.pads:
             given[k] = pad_array(given[k], shape, part)
-        outs = self.run(*given)
+        return given
+
+    def cut(self, outs: list) -> list:
+        """Return the results at true sizes, in the list that held the padded ones."""
         for k, part in self.cuts:
             outs[k] = cut_array(outs[k], part)
         for k, aval in self.weak:
