@@ -70,8 +70,7 @@ class PartsLook:
         return np.asarray(stack[0]) if op == "numpy" else put(stack[0])
 
     def compute_parts(self, x: StagedTracer) -> tuple[list, np.ndarray] | None:
-        """Return the axes along which a value differs, and the devices' values along them, in
-        front.
+        """Return the axes along which a value differs, and the devices' values along new axes.
 
         The host calls so far are made now, and not again. None if the value needs a host call that
         returns results, or a reference from outside.
