@@ -286,6 +286,10 @@ def lower_jaxpr_to_module(
 
     `donated_args` marks arguments whose buffers the program may reuse. Other `options` of JAX's are
     accepted and ignored.
+
+    >>> result = lower_jaxpr_to_module("wave", weft.make_jaxpr(jnp.sin)(1.0))
+    >>> "stablehlo.sine" in module_to_string(result.module)
+    True
     """
     rules = (lowering_parameters or LoweringParameters()).override_lowering_rules or ()
     before = [(prim, vars(prim).get("lower")) for prim, _ in rules]
