@@ -39,7 +39,7 @@ NO_ROW = {"dynamic_update_slice", "iota", "reshape"}  # see programs.py
 
 
 def find_rows() -> tuple[list[tuple[Row, object]], dict[str, str]]:
-    """The first row of each primitive that is padded, and the reasons of those that have none."""
+    """Return the first row of each padded primitive, and reasons for those without rows."""
     found, reasons, seen = [], {}, collections.Counter()
     names = sorted({case.prim.name for case in all_cases()})
     chosen = set(names if ALL else names[1::4])
