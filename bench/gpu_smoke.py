@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Case(NamedTuple):
-    """A program of a library's modules, its arguments, and what NumPy says that it gives."""
+    """A program of a library's modules, its arguments, and NumPy's result."""
 
     program: Callable[[Any], Callable]
     args: tuple

@@ -1,8 +1,8 @@
 """Whole programs that use libraries written for JAX: on JAX, and on weft under the switch.
 
-Each is a process of its own in the environment of `make test-ecosystem`, timed from its start to
-its end: `cold` with nothing compiled on disk, `warm` with what the cold one has left there. JAX
-keeps programs only where it is told to, so it is told to keep all.
+Each runs in a new process, in the environment of `make test-ecosystem`, timed from its start to its
+end: `cold` without compiled programs on disk, `warm` with those of the cold run. JAX caches all
+programs here, which it does not do by default.
 """
 
 import subprocess

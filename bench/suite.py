@@ -36,7 +36,7 @@ class Suite:
         self.cases[name] = Case(make, per)
 
     def measure(self, name, make):
-        """Register a quantity, which `make()` gives, under `group/name`."""
+        """Register a quantity, the result of `make()`, under `group/name`."""
         self.cases[name] = Case(make, timed=False)
 
     def floats(self, *shape):

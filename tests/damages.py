@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-# Values that stand where others are expected: of other types, and beyond what a machine has.
+# Values of wrong types, and values that are too large for a machine.
 STRANGE = (
     None, True, -1, 2**63, 10**30, 1e308, "", "f32", "9" * 5000, "a^1000000000", [], [[]], {},
     {"a": 1}, [None] * 3, "\x00", "../../x", [0, [0, [0]]],

@@ -1,8 +1,8 @@
-"""The public names of JAX that are here, and why others are not: docs/coverage.md.
+"""The public names of JAX that weft has, and the reasons for missing ones: docs/coverage.md.
 
-`python tests/test_coverage.py` writes the page. A name that the page says is there must be there,
-and a name that is missing must have a reason. golden/names.json holds JAX's names by module, and
-golden/names_0.12.json what JAX 0.12 changed since 0.10.2 (tools/make_names.py writes it).
+`python tests/test_coverage.py` writes the page. A name that the page lists as present must exist,
+and a missing name must have a reason. golden/names.json holds JAX's names by module, and
+golden/names_0.12.json the changes of JAX 0.12 since 0.10.2 (tools/make_names.py writes it).
 """
 
 import fnmatch

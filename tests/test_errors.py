@@ -59,7 +59,7 @@ class Thing:
 
 
 def assert_clean():
-    """Nothing of a failed call is left behind: what ran before it runs after it."""
+    """A failed call leaves no state behind: calls that worked before it work after it."""
     assert current.trace is EVAL
     assert current.source is None
     assert surroundings.value is None

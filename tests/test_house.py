@@ -446,7 +446,7 @@ def compared_primitives(file: pathlib.Path) -> Iterator[str]:
 
 
 def test_primitives_are_told_apart_by_facts_and_rules():
-    """A pass compares no primitive, and few other files do: a fact or a rule says what matters."""
+    """Passes do not compare primitives, and few other files do: they use facts and rules."""
     found = [text for file in FILES for text in compared_primitives(file)]
     in_passes = [text for text in found if text.startswith(("weft.passes.", "weft.cpu."))]
     assert not in_passes, "\n".join(in_passes)
@@ -831,7 +831,7 @@ REGISTERED = {
     "weft.parallel.distributed._member",
     "weft.pytrees._data_fields", "weft.util.CACHES",
 }  # fmt: skip
-# What runs now, and which hints were given: it ends with the run, or with the user's function.
+# Current work, and hints that were shown: they end with the run, or with the user's function.
 RUNNING = {
     "weft.api.cache_misses._firsts", "weft.api.cache_misses._places",
     "weft.api.cache_misses._traced",

@@ -1,7 +1,7 @@
-"""Parameters of public functions and methods have the names and places that they have in JAX.
+"""Parameters of public functions and methods have JAX's names and positions.
 
-tests/golden/parameters.json has JAX's (tools/make_parameters.py). A keyword that JAX takes is taken
-here, and what may be given by position is at the same place; DIFFERENT says why one differs.
+tests/golden/parameters.json has JAX's (tools/make_parameters.py). weft accepts each keyword of JAX,
+and positional parameters have the same positions; DIFFERENT has the exceptions with reasons.
 """
 
 import importlib

@@ -44,7 +44,7 @@ DOUBLES = {
     "abs": "Abs({0})", "sqrt": "FullRoot({0})", "exponential": "WideExp({0})",
     "round_nearest_even": "Nearest({0})", "select": "{0} ? {1} : {2}",
 }  # fmt: skip
-# Of integers, whose sums and differences wrap, and of truth values, which have all bits or none.
+# Of integers, whose sums and differences wrap, and of bools, which are masks of all bits.
 INTEGERS = {
     "add": "(I)({0} + {1})", "subtract": "(I)({0} - {1})", "and": "{0} & {1}",
     "or": "{0} | {1}", "xor": "{0} ^ {1}", "not": "~{0}", "select": "{0} ? {1} : {2}",

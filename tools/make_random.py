@@ -1,7 +1,8 @@
-"""Write tests/golden/random.json: what JAX's generators give, in both layouts, run as a black box.
+"""Write tests/golden/random.json: results of JAX's generators, in both layouts.
 
-`python tools/make_random.py` with JAX 0.10.2. Rows: a call, as Python, and a digest and the
-first values of the bytes that it gives; tests/random/compare.py makes the same calls.
+JAX is only run, not read: `python tools/make_random.py` with JAX 0.10.2. A row is a call, as
+Python, with a digest and the first values of the result's bytes; tests/random/compare.py makes the
+same calls.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """Build a wheel for each platform on one Linux machine, and check each: `make wheels`.
 
-The kernels are compiled by Clang as the package `ziglang` has it (hatch_build.py). A wheel for
-every other platform goes without them. Names of platforms as arguments build those only. The checks
-read files; tools/try_wheel.py installs the wheel of this machine and runs it.
+The kernels are compiled by the Clang of the package `ziglang` (hatch_build.py). The wheel for all
+other platforms has no kernels. If names of platforms are given as arguments, only those are built.
+The checks read files; tools/try_wheel.py installs the wheel of this machine and runs it.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from hatch_build import PLATFORMS  # noqa: E402
 DIST = ROOT / "dist"
 PURE = "none"
 MAX_BYTES = 4_000_000
-# How the library of a platform begins, and how a symbol stands in its table.
+# The first bytes of a platform's library, and the form of a symbol in its table.
 MAGIC = {"manylinux": b"\x7fELF", "macosx": b"\xcf\xfa\xed\xfe", "win": b"MZ"}
 
 

@@ -51,19 +51,19 @@ CONFORMANCE = (
     "tests/primitives/test_conformance.py", "tests/experimental/test_jet_primitives.py",
     "tests/primitives/test_errors.py", "tests/primitives/test_rules.py",
 )  # fmt: skip
-# What functions of api/ say of their arguments, and what transformations make of programs.
+# Tests of the errors of functions of api/, and of the programs that transformations make.
 TEXTS = ("tests/api/test_refusals.py", "tests/transforms/test_texts.py")
 CONFORMING = ("core/", "passes/", "xla/", "primitives/", "transforms/", "control/", "dtypes.py")
 SIGNATURES = ("tests/test_signatures.py", "tests/test_calls.py")  # of all functions for users
 
-# What tests import beside weft, imported once: none of it starts a thread.
+# Modules that tests import besides weft, imported once: none of them starts a thread.
 HEAVY = """
 numpy numpy.testing ml_dtypes jaxlib._jax opt_einsum scipy.linalg scipy.special scipy.stats
 scipy.signal scipy.optimize scipy.integrate scipy.interpolate scipy.ndimage scipy.sparse.linalg
 scipy.spatial.transform scipy.cluster.vq scipy.fft mpmath hypothesis _pytest.assertion.rewrite
 """
 
-# Each with one that is close to it: a fault that is easy to make and hard to see.
+# Each with a similar one: a fault that is easy to make and hard to see.
 BINARY = {
     ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*",
     ast.Pow: "*", ast.LShift: ">>", ast.RShift: "<<", ast.BitOr: "&", ast.BitAnd: "|",

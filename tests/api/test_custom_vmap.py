@@ -189,7 +189,7 @@ plain.__module__, plain.__qualname__ = __name__, "plain"
 
 
 def cosine(log):
-    """sin, but cos where it is mapped; what the rule is told goes to `log`."""
+    """Return sin, or cos where it is mapped; `log` gets the arguments of the rule."""
     f = custom_vmap(jnp.sin)
 
     @f.def_vmap

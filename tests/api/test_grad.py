@@ -349,7 +349,7 @@ def test_a_program_of_ten_thousand_operations():
 
 def test_the_two_passes_of_a_function():
     fwd, bwd = weft.fwd_and_bwd(lambda w, x: (w * x).sum(), argnums=0)
-    for w in (A, B):  # what comes back may be used in later calls: nothing is compiled again
+    for w in (A, B):  # both functions may be called again: nothing is compiled
         y, residuals = fwd(w, B)
         assert y == np.dot(w, B)
         same(bwd(residuals, np.float32(2)), 2 * B)

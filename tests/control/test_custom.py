@@ -187,7 +187,7 @@ def test_arrays_that_rules_close_over_are_written_into_programs(f):
 
 
 def twice_of(y, kind):
-    """2x, whose derivative is said to be y, which the rules close over."""
+    """Return 2x, with a rule that gives the derivative y; the rules close over y."""
     if kind == "jvp":
         return forward(lambda x: x * 2, lambda p, t: (p[0] * 2, t[0] * jit(lambda q: q * y)(1.0)))
     return backward(lambda x: x * 2, lambda x: (x * 2, y), lambda r, ct: (ct * (r + y) / 2,))

@@ -293,7 +293,7 @@ def test_a_row_whose_samples_are_bad():
         some = some[row[some] < 0]
         high -= len(some)
         row[some] = high + np.arange(len(some))
-        # the first bounds are 8 beyond the place among the samples, the others are at the place
+        # the first bounds are 8 samples beyond the place, and the others are at the place
         kept = row[some[8]] if len(left) == len(row) else -1
         left = left[row[left] <= kept]
         size = 64 if len(left) > 256 else 16

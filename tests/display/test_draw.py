@@ -102,7 +102,7 @@ def test_places_are_the_nearest_in_mean(rng):
 
 
 def sorted_least_squares(wish, least):
-    """The least sum of squares with those distances at least, by quadratic programming."""
+    """Return the least sum of squares with at least those distances, by quadratic programming."""
     from scipy.optimize import minimize
 
     limits = [

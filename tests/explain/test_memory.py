@@ -53,7 +53,7 @@ def test_residuals_of_a_custom_rule_and_their_lines():
 
 
 def test_what_is_alive_is_described():
-    """Arguments by name, parts of tuples, what a reverse pass makes, what the module has not."""
+    """Arguments by name, parts of tuples, results of a reverse pass, and missing entries."""
     entry, loop = 1, 2
     maker = lambda opcode, where, n, shape: SimpleNamespace(
         opcode=opcode, computation=where, parameter=n, shape=shape

@@ -1,7 +1,7 @@
-"""Shares of lines whose cost is known: what taking the line out saves.
+"""Shares of lines with a known cost: the time that removing the line saves.
 
-The tests measure, so they need a quiet machine and run with `--all` alone. Barriers around the line
-keep what stands beside it the same, with the line and without.
+The tests measure, so they need a quiet machine and run only with `--all`. Barriers around the line
+keep the rest of the program the same, with the line and without it.
 """
 
 import functools

@@ -102,7 +102,7 @@ def test_what_the_profiler_adds_is_taken_off():
 
 
 def test_peaks_only_rise_and_are_kept(tmp_path, monkeypatch):
-    """In the cache on disk, for other processes; other work makes a measurement worse."""
+    """Other processes use the cache on disk; other work makes a measurement worse."""
     measured = iter([machine.Peaks(5.0, 2.0, 3.0, "then"), machine.Peaks(4.0, 9.0, 3.0, "now")])
     monkeypatch.setattr(machine, "measure_peaks", lambda rounds: next(measured))
     with weft.config.scope(compilation_cache_dir=str(tmp_path)):

@@ -42,10 +42,10 @@ def is_switch(code):
 
 
 class Interruption:
-    """Raises KeyboardInterrupt where an instruction is met for the `at`-th time.
+    """Raises KeyboardInterrupt when an instruction is executed for the `at`-th time.
 
-    An instruction is a code object and an offset in it. Where none is given, `places` holds those
-    met: how often, and whether Python looks for signals there.
+    An instruction is a code object and an offset in it. Without one, `places` counts the executed
+    instructions, with a mark where Python checks for signals.
     """
 
     def __init__(self, place=None, at=0, watched=is_switch):

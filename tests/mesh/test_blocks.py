@@ -1,7 +1,7 @@
-"""Memory of arrays that died and is kept for next results: reused, bounded, and given back.
+"""Memory of dead arrays that is kept for new results: reused, bounded, and returned.
 
-What is counted are page faults and bytes, not times. Each test that counts runs in a process of its
-own, where nothing else takes memory.
+The tests count page faults and bytes, not times. Each test that counts runs in a new process, where
+nothing else allocates memory.
 """
 
 import functools

@@ -18,7 +18,7 @@ OTHER_KINDS = ("signbit", "rint", "reciprocal", "poly")
 
 
 def agree(name: str, *args: Any, rtol: float = 1e-5, **kwargs: Any) -> None:
-    """The function gives what NumPy's gives, as one array or several."""
+    """Assert that a function returns what NumPy's returns, one array or several."""
     got = getattr(jnp, name)(*args, **kwargs)
     with np.errstate(all="ignore"):
         want = getattr(np, name)(*args, **kwargs)

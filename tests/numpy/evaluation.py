@@ -23,7 +23,7 @@ for _part in PARTS.split():  # SciPy's are imported one by one
 
 
 def write(fun: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return what a function of NumPy leaves in a copy of x, or what weft's function gives."""
+    """Return a copy of x that a function of NumPy changed, or the result of weft's function."""
     if isinstance(x, np.ndarray):
         fun(x := x.copy(), *args, **kwargs)
         return x

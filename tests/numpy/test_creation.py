@@ -220,7 +220,7 @@ def test_arange(args):
 def test_arange_over_ranges_of_arguments(dtype):
     starts, stops, steps = (0, 1, 2), (0, 1, 4, 7.5), (None, 1, 2, 0.5)
     cases = [(a, b, c) for a in starts for b in stops for c in steps]
-    if dtype is None:  # of the arguments; the others are rounded to it in other places
+    if dtype is None:  # the arguments decide; other dtypes round them elsewhere
         cases += [(-a, -b, -c) for a in starts for b in stops for c in (1, 2, 0.5)]
     else:
         cases = [case for case in cases if 0.5 not in case and 7.5 not in case]

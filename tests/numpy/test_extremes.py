@@ -84,7 +84,7 @@ def make_operands(dtype):
 
 
 def evaluate_oracle(name, text, arrays):
-    """Return what NumPy gives, or None if it does not compute numbers for such operands."""
+    """Return NumPy's result, or None if it has no numbers for such operands."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

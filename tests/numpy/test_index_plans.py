@@ -52,7 +52,7 @@ def test_known_indices_against_numpy():
         np.testing.assert_array_equal(after, want, str(key))
 
 
-# What computed places out of bounds give, for x = [0, 1, 2, 3] and i = [1, 9, -9].
+# Results for computed indices out of bounds, for x = [0, 1, 2, 3] and i = [1, 9, -9].
 COMPUTED = [
     (lambda x, i: x[i], [1, 3, 0]),
     (lambda x, i: x[None][:, i], [[1, 3, 0]]),

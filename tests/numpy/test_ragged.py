@@ -24,7 +24,7 @@ def test_slices_arrive_where_they_are_sent(each, rng):
     copies, k = 3, 3 * each
     size = rng.integers(0, 3, (copies, k))
     start = rng.integers(0, 5, (copies, k))
-    # what each receives stands one after the other, from place 1 on
+    # the received parts are adjacent, from place 1 on
     into = size.reshape(copies, copies, each).transpose(1, 0, 2).reshape(copies, -1)
     at = (np.cumsum(into, 1) - into + 1).reshape(copies, copies, each).transpose(1, 0, 2)
     at = at.reshape(copies, k)

@@ -43,7 +43,7 @@ EVERY = sorted({case.prim.name for case in all_cases()})
 
 
 def find_rows(chosen: set[str]) -> tuple[list[tuple[Row, object]], dict[str, str]]:
-    """The first rows of each primitive that are padded, and the reasons of those without any."""
+    """Return the first rows of each padded primitive, and reasons for those without rows."""
     found, reasons, seen = [], {}, collections.Counter()
     for case in all_cases():
         name = case.prim.name

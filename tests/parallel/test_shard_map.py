@@ -36,7 +36,7 @@ def result(fun, *structs, mesh=MESH):
 
 
 def within(fun, *structs, mesh=MESH, **settings):
-    """The types of what a function gives within a shard_map whose in_specs are left out."""
+    """Return the types of a function's results within a shard_map without in_specs."""
     seen = []
 
     def look(*args):

@@ -67,7 +67,7 @@ def test_mistakes():
 
 
 def test_narrow_indices_and_no_rows():
-    """Places in int8, which count no further than 127 of 200 rows; and of none at all."""
+    """int8 indices, which end at 127 of 200 rows; and no indices at all."""
     data, at = np.float32([1, 2, 3]), np.int8([[0, 0], [127, 1], [-1, 0]])
     dense = np.float32([[5, 6], [7, 8]])
     want = np.zeros((200, 2), np.float32)

@@ -50,7 +50,7 @@ def test_choices_over_axes():
 
 
 def test_categorical_over_axes():
-    """An index is as likely as its logit says, in each place of the other axes."""
+    """The probability of an index follows from its logit, at each index of the other axes."""
     p = np.random.default_rng(0).dirichlet(np.ones(3), (2, 4))
     for axis in (0, 1, 2, -1):
         logits = jnp.moveaxis(jnp.log(p.astype(np.float32)), -1, axis) + 5

@@ -39,7 +39,7 @@ EXTREME = np.float32([NAN, INF, 0, -1, 1e-40, LARGEST, 3])  # the last is ordina
     ],
 )
 def test_extreme_parameters_end_and_leave_the_others_alone(name, pairs, results):
-    """A row that cannot be drawn once kept a compiled loop going for ever, which nothing stops."""
+    """A row without an accepted draw once made a compiled loop endless."""
     a = jnp.asarray(EXTREME)
     if name == "dirichlet":
         found = random.dirichlet(KEY, jnp.stack([a, jnp.full_like(a, 2)], -1))[..., 0]

@@ -1,4 +1,4 @@
-"""Progress of long work: told after a while, by what began last, and not where nothing asks."""
+"""Progress of long work: reported after a while, for the innermost work, if asked for."""
 
 import sys
 import threading

@@ -29,7 +29,7 @@ def path_of(cache, key):
 
 
 def rewrite(cache, key, change):
-    """Put what `change` makes of an entry's bytes in its place."""
+    """Replace the bytes of an entry by the result of `change`."""
     with open(path_of(cache, key), "rb") as file:
         data = file.read()
     with open(path_of(cache, key), "wb") as file:

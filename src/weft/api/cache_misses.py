@@ -1,7 +1,7 @@
-"""Why a jitted function is traced again: which part of a call differs from those seen before.
+"""Reasons for a new trace of a jitted function: the part of a call that was not seen before.
 
-`explain_call` is called where `config.explain_cache_misses` is on and no program is found; nothing
-is kept for it otherwise.
+`explain_call` is called if `config.explain_cache_misses` is on and no program is found. Otherwise
+nothing is stored for it.
 """
 
 from __future__ import annotations

@@ -184,8 +184,8 @@ def check_budget(budget: Any, policy: Any) -> Budget:
 class KeptValue(NamedTuple):
     """A value that is kept for the backward pass.
 
-    `cost` is what would be computed again besides, were it not kept: about the number of operations
-    of a matrix product that take as long.
+    `cost` is the cost of recomputation that it saves, in operations of a matrix product that take
+    about the same time.
     """
 
     aval: ShapedArray

@@ -67,9 +67,9 @@ def find_parts(x: Any) -> Iterable[Any]:
 
 
 class Substitution(Trace):
-    """Processes under the parent, with other values in place of given tracers.
+    """Processes operations under the parent, with other values in place of given tracers.
 
-    `known` maps the id of a tracer, which the maker keeps alive, to the value.
+    `known` maps the id of a tracer, which the caller keeps alive, to the value.
     """
 
     __slots__ = ("known",)

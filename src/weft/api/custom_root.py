@@ -1,7 +1,7 @@
-"""`custom_root` and `custom_linear_solve`: solvers whose derivative the solved equation gives.
+"""`custom_root` and `custom_linear_solve`: solvers with derivatives from the solved equation.
 
-What is differentiated is the equation at its solution (the implicit function theorem), so a solver
-may be anything that traces. How a linear solve is transformed is control/linear.py.
+The equation is differentiated at its solution (the implicit function theorem), so any solver that
+traces is allowed. control/linear.py has the transformations of a linear solve.
 """
 
 from __future__ import annotations

@@ -32,11 +32,11 @@ _PLAIN = frozenset((ArrayImpl, StagedTracer, JVPTracer, BatchTracer, float, int,
 
 
 class FlatFun:
-    """A function of pytrees as one of flat lists: leaves in, leaves out.
+    """A function of pytrees as a function of flat lists of leaves.
 
-    `out_tree` is known after a call, and with `has_aux` so is `aux`, the second of the pair that
-    `fun` returns. float0 values hold nothing, so that programs need not know them: with `float0`,
-    the leaves of that dtype by place, those are not arguments, and results of it are not returned
+    `out_tree` is known after a call. With `has_aux` so is `aux`, the second of the pair that `fun`
+    returns. float0 values hold no data, so programs do not contain them. With `float0`, the leaves
+    of that dtype by place, these leaves are not arguments; results of that dtype are not returned,
     but put into `hidden`, by place.
     """
 

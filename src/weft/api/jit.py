@@ -493,7 +493,7 @@ def donated_twice(leaves: Sequence[Any]) -> DeletedError | None:
 
 
 def name_unhashable(call: Callable, jitted: JitFunction) -> Callable:
-    """A jitted function with static arguments, whose error says which cannot be hashed."""
+    """Return a jitted function whose error names a static argument that cannot be hashed."""
 
     def with_static(*args: Any, **kwargs: Any) -> Any:
         try:

@@ -350,9 +350,9 @@ def infer_specs(f: Callable, avals: Sequence[ShapedArray], params: dict) -> list
 def check_in_specs(
     f: Callable, avals: Sequence[ShapedArray], specs: Sequence[PartitionSpec], params: dict
 ) -> None:
-    """Raise where an argument is split in another way than its spec says.
+    """Raise if an argument is split in another way than its spec says.
 
-    What is whole may be split, for that takes no communication.
+    An argument that is not split may be split, since that takes no communication.
     """
     explicit = [n for n in params["manual_axes"] if n in params["mesh"].explicit_axes]
     for aval, spec in zip(avals, specs, strict=True):

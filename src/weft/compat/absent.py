@@ -1,8 +1,8 @@
-"""The names of JAX that are missing here: why, and what to use instead.
+"""The names of JAX that are missing here, with reasons and alternatives.
 
-A module that is out of scope or planned imports, since libraries import it at their top for what
-few of their users need. Its names are classes, so that they can stand in annotations and be derived
-from; to call one is an error that says why.
+A module that is out of scope or planned can be imported, since libraries import it at their top
+although few of their users need it. Its names are classes, so that they may be in annotations and
+be derived from. Calling one raises an error with the reason.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def find_reason(name: str, table: dict = ABSENT) -> tuple[str, str] | None:
 
 
 def explain_absence(name: str, text: str = "") -> str:
-    """The message of the error for a name that is not here; `text` is what weft says of it."""
+    """Return the error message for a missing name; `text` is weft's comment on it."""
     state, instead = find_reason(name) or find_reason(name, MISSING) or ("", "")
     asking = find_asking_module()
     if state:

@@ -71,7 +71,7 @@ _call_lowering = core_call_lowering
 DynamicJaxprTrace = StageTrace
 custom_staging_rules: dict[Any, Any] = {}
 remat_allowed_effects = control_flow_allowed_effects
-global_result_handlers: dict[type, Any] = {}  # how to make results of types of one's own: of none
+global_result_handlers: dict[type, Any] = {}  # for user-defined types: none
 
 JaxException = Exception
 Out = Any

@@ -103,9 +103,9 @@ class Call(Holder, SeriesRule):
     def finish_transpose(
         self, back: Jaxpr, linear: Sequence, moved: Sequence, out_moved: Sequence, params: dict
     ) -> Jaxpr:
-        """The transposed program, which is given the cotangents that are `moved`.
+        """Return the transposed program, which takes the `moved` cotangents.
 
-        Of the operands that are `linear`, it gives the cotangents of those in `out_moved`.
+        It returns the cotangents of those `linear` operands that are marked in `out_moved`.
         """
         return back
 

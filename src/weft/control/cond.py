@@ -313,10 +313,10 @@ def check_branches(
 def split_branches(
     branches: tuple[Jaxpr, ...], unknown: tuple[bool, ...]
 ) -> tuple[tuple[Jaxpr, ...], tuple[Jaxpr, ...], tuple[bool, ...], list[Source]]:
-    """Cut each branch in two, as split_jaxpr does, so that the halves are alike over the branches.
+    """Split each branch in two, as split_jaxpr does, with equal types in all branches.
 
-    Returns (early, late, which outputs are unknown, where the residuals come from). Branches share
-    the residuals that agree in type; one that has fewer gives zeros for the rest.
+    Returns (early, late, marks of unknown outputs, sources of residuals). Branches share the
+    residuals that agree in type; a branch with fewer residuals returns zeros for the others.
     """
     columns, out_unknown = transform_alike(split_jaxpr, branches, unknown, at=2)
     splits = list(zip(*columns, strict=True))

@@ -245,11 +245,11 @@ def batch_jvp_rule(rule: Callable, axis: Axis, dims: Sequence[int | None]) -> Ca
 
 
 class CustomVJP(CustomCall):
-    """Call a function whose reverse derivative is what `fwd` says.
+    """Call a function with the reverse derivative that `fwd` computes.
 
     fwd(primals, perturbed) -> (outs, residuals, pull), the first two flat lists; pull(residuals,
-    cts) -> cotangents of the primals, where a result may be Zero, and a ct too if
-    `symbolic_zeros`. `jvp`, as of CustomJVP, serves forward mode; it may be None.
+    cts) -> cotangents of the primals. A result may be Zero, and a ct too if `symbolic_zeros`.
+    `jvp`, as in CustomJVP, is for forward mode; it may be None.
     """
 
     name = "custom_vjp_call"

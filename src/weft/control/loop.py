@@ -95,7 +95,7 @@ class While(Loop):
         return bind_while(cond, body, split_groups(args, params)[0], consts, carry, params)
 
     def with_consts(self, eqn, jaxpr, given):
-        """The equation with another body, which takes more consts, `given`, after those it has."""
+        """Return the equation with another body, which takes the consts `given` after its own."""
         cond_consts, body_consts, init = split_groups(eqn.invars, eqn.params)
         n = len(body_consts) + len(given)
         params = {**eqn.params, "body_jaxpr": jaxpr, "body_nconsts": n}

@@ -119,10 +119,10 @@ def split_by_names(
 
 
 def write_true(hlo: Builder, args: Sequence[Value]) -> Value | None:
-    """A truth value that is true, though XLA cannot know it; None if there is none to make.
+    """Return a truth value that XLA cannot fold to True; None if the operands allow none.
 
     It depends on the first and the last of the operands that are floats: a residual, so that it is
-    no constant, and a cotangent, which is thus waited for.
+    not a constant, and a cotangent, so that the computation waits for the cotangent.
     """
     floats = [x for x in args if dtypes.is_float(x.aval.dtype) and x.aval.size]
     if not floats:

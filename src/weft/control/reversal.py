@@ -17,7 +17,7 @@ from weft.primitives.dynamic_slicing import dynamic_index_in_dim, dynamic_update
 from weft.primitives.elementwise import add, clamp, div, eq, gt, lt, min, mul, sub
 from weft.primitives.layout import convert, fill
 
-SLOTS = 64  # states kept where the user says nothing: up to 2,145 steps are walked along twice more
+SLOTS = 64  # default number of stored states: up to 2,145 steps are repeated twice
 INT = np.dtype(np.int32)
 FLOAT = np.dtype(np.float32)
 ZERO, ONE = INT.type(0), INT.type(1)

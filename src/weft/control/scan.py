@@ -123,7 +123,7 @@ class Scan(Loop, SavingRule):
         ]
 
     def with_consts(self, eqn, jaxpr, given):
-        """The equation with another body, which takes more consts, `given`, after those it has."""
+        """Return the equation with another body, which takes the consts `given` after its own."""
         n, linear = count_groups(eqn.params)[0], eqn.params["linear"]
         linear = (*linear[:n], *[False] * len(given), *linear[n:])
         params = {**eqn.params, "jaxpr": jaxpr, "linear": linear, "num_consts": n + len(given)}

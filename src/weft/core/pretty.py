@@ -1,7 +1,7 @@
-"""Jaxprs as text: the typed notation, which `repr` gives.
+"""Jaxprs as text: the typed notation, which `repr` returns.
 
 Programs are laid out as documents (util/documents.py). The last lines give the classes of jaxpr.py
-their `repr`; `pretty_print`, which has options and another notation, is in display/printing.py.
+their `repr`. display/printing.py has `pretty_print`, which has options and another notation.
 """
 
 from __future__ import annotations

@@ -50,10 +50,10 @@ _TYPES: dict[tuple, list[ShapedArray]] = keep_cache("types of results", {})
 
 
 class Effect:
-    """The effects of an operation. Equations that have one stay.
+    """The effects of an operation. Equations that have one are kept.
 
-    Those that are `ordered` happen in the order they are written in. What is not `repeatable` must
-    happen just where the program says, and so not in a branch that is not taken.
+    `ordered` effects happen in program order. Effects that are not `repeatable` must happen exactly
+    where the program says, and so not in a branch that is not taken.
     """
 
     name: ClassVar[str] = "Effect"
@@ -104,10 +104,10 @@ def programs_in(params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 class Body(NamedTuple):
     """A program that a primitive holds, in the parameter `key`, and how it runs.
 
-    `operands` are the places of its inputs among the operands of the primitive. A loop runs at
-    first on these, then with its first results in place of the inputs `carry`; inputs after those
-    are rows of operands, at `turns`, or one more while a body that is a condition gives True.
-    `jaxpr` is None for a Python function.
+    `operands` are the places of its inputs among the operands of the primitive. A loop first runs
+    on these, and then with its first results in place of the inputs `carry`. Inputs after the carry
+    are rows of operands, at `turns`; without `turns`, the loop runs while a body that is a
+    condition returns True. `jaxpr` is None for a Python function.
     """
 
     jaxpr: Any
@@ -390,9 +390,9 @@ def tangents_of(ys: Sequence[Any], dots: Sequence[Any], moved: Sequence[bool]) -
 
 
 def cotangents_of(xs: Sequence[Any], grads: Sequence[Any], moved: Sequence[bool]) -> list:
-    """A cotangent for each operand of a transpose rule, None for those not solved for.
+    """Return a cotangent for each operand of a transpose rule, None for nonlinear operands.
 
-    The others have an entry in `moved` each, and a gradient where that is True, else Zero.
+    Each linear operand has an entry in `moved`; it has a gradient if that is True, else Zero.
     """
     given, moves = iter(grads), iter(moved)
     return [

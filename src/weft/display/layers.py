@@ -1,8 +1,8 @@
 """Place the nodes of a drawing: layers from top to bottom, few crossings, short edges.
 
-The method of Sugiyama, Tagawa and Toda (1981): each node is a layer below those that it needs, an
-edge over several layers goes through a place in each of them, the order in a layer follows the
-barycentre of neighbours, and positions are moved towards neighbours as far as there is room.
+This is the method of Sugiyama, Tagawa and Toda (1981). Each node is a layer below its operands. An
+edge over several layers has a point in each of them. The order in a layer follows the barycentre of
+neighbours. Positions are moved towards neighbours as far as there is space.
 """
 
 from __future__ import annotations

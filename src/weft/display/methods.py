@@ -1,7 +1,7 @@
 """Attaches `pretty_print`, `show`, `_repr_html_`, `structurally_equal` and more to jaxprs.
 
-With what numpy/methods.py attaches to arrays, this is where a module adds members to classes below
-it: whoever holds a jaxpr can look at it, and nothing that makes one has to know how that is done.
+This file and numpy/methods.py, for arrays, add members to classes of lower layers. So every jaxpr
+has these methods, and the layers that make jaxprs do not depend on their implementation.
 """
 
 from __future__ import annotations

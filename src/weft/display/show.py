@@ -16,7 +16,7 @@ from weft.core.source import user_frames
 from weft.passes.dce import dce_jaxpr
 from weft.util.documents import Doc, Line, join_docs, render
 
-# What a parameter is where it is not given; None and False too, except for those in _TRUE.
+# Default values of parameters; None and False are defaults too, except for those in _TRUE.
 _DEFAULTS: dict[str, Any] = {
     "body_nconsts": 0, "cond_nconsts": 0, "num_consts": 0, "num_carry": 0, "num_residuals": 0,
     "unroll": 1, "batch_group_count": 1, "feature_group_count": 1,
@@ -86,7 +86,7 @@ def line_of(eqn: Eqn) -> tuple[str, str]:
 
 
 class Reading(Typed):
-    """The typed notation, without what says nothing (`short`), by the user's lines (`source`)."""
+    """The typed notation, without redundant parts (`short`), grouped by user lines (`source`)."""
 
     def __init__(self, options: Options, short: bool, source: bool):
         super().__init__(options)

@@ -1,7 +1,7 @@
 """Python functions that fill the buffers of results in place: `jax.experimental.buffer_callback`.
 
-They are calls as `pure_callback` and `io_callback` make them, and differ in what the function is
-given. On other platforms than the CPU, buffers are copied to the host and back.
+They are called as by `pure_callback` and `io_callback`, with other arguments. On other platforms
+than the CPU, buffers are copied to the host and back.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class ZeroTerm:
 
 
 class ZeroSeries:
-    """A series all of whose terms are zero, beside others: `zero_series`."""
+    """A series with only zero terms, in a list of series: `zero_series`."""
 
 
 zero_term, zero_series = ZeroTerm(), ZeroSeries()

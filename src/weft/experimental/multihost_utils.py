@@ -223,7 +223,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 
 def match_specs(op: str, pspecs: Any, tree: Any) -> list[PartitionSpec]:
-    """The spec of each leaf; None says nothing of its axes."""
+    """Return the spec of each leaf; None leaves its axes unsplit."""
     specs = broadcast_prefix(
         pspecs,
         tree,
@@ -242,7 +242,7 @@ def as_host(x: Any) -> np.ndarray:
 
 
 def as_bytes(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Arrays one after the other; as bytes, what any dtype has comes across unchanged."""
+    """Concatenate arrays as bytes, so that any dtype is transferred unchanged."""
     every = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in arrays]
     return np.concatenate([np.zeros(0, np.uint8), *every])
 

@@ -181,7 +181,7 @@ def lstm_bwd(
 def rnn_abstract_eval(
     x_aval: Any, h_0_aval: Any, c_0_aval: Any, w_aval: Any, seq_lengths_aval: Any, *settings: Any
 ) -> tuple:
-    """The types of what `lstm` gives; the last of `settings`, for cuDNN, changes nothing."""
+    """Return the types of `lstm`'s results; the last of `settings`, for cuDNN, has no effect."""
     given = (x_aval, h_0_aval, c_0_aval, w_aval, seq_lengths_aval)
     shapes = eval_shape(lambda *xs: lstm(*xs, *settings[:5]), *map(ShapeDtypeStruct.of, given))
     return tuple(map(typeof, shapes))

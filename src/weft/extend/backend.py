@@ -67,9 +67,9 @@ def register_backend_factory(
 ) -> None:
     """Have `factory()` make the client of platform `name`, when a device is first used.
 
-    Of the platforms registered, which come before all others, the one of the highest `priority` is
-    the default. Where the factory raises, the platform is not used, as a warning says. `options`
-    are taken so that calls carry over from JAX.
+    Registered platforms come before all others; the one with the highest `priority` is the default.
+    If the factory raises, the platform is not used, and a warning is logged. `options` are accepted
+    for compatibility with JAX.
     """
     FACTORIES[name] = priority, factory
 

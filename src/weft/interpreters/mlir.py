@@ -282,10 +282,10 @@ def lower_jaxpr_to_module(
     module_name: str, jaxpr: Any, *, donated_args: Sequence[bool] = (),
     lowering_parameters: LoweringParameters | None = None, **options: Any,
 ) -> LoweringResult:  # fmt: skip
-    """The module whose function `main` is a closed jaxpr: what a jitted function lowers to.
+    """Return the module with a closed jaxpr as its function `main`, as a jitted function lowers.
 
-    `donated_args` marks arguments whose buffers the program may take. Other `options` of JAX's are
-    taken, and change nothing.
+    `donated_args` marks arguments whose buffers the program may reuse. Other `options` of JAX's are
+    accepted and ignored.
 
     >>> result = lower_jaxpr_to_module("wave", weft.make_jaxpr(jnp.sin)(1.0))
     >>> "stablehlo.sine" in module_to_string(result.module)

@@ -182,10 +182,10 @@ def move_binders_to_back(jaxpr: ClosedJaxpr, to_move: Sequence[bool]) -> ClosedJ
 def partial_eval_jaxpr_nounits(
     jaxpr: ClosedJaxpr, unknowns: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[ShapedArray]]:
-    """A program in two: what known inputs determine, and the rest.
+    """Split a program in two: the part that the known inputs determine, and the rest.
 
-    Gives the first, whose results are those that are known and then what the second takes last;
-    the second; which results are unknown; and the types of what goes from the first to the second.
+    Returns the first program, whose results are the known ones and then the residuals; the second
+    program, which takes the residuals last; marks of the unknown results; and the residuals' types.
     """
     avals = jaxpr.jaxpr.in_avals
     told: dict[str, Any] = {}

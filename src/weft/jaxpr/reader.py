@@ -335,7 +335,7 @@ class Reader:
     def params(
         self, tree: syntax.Equation, avals: list, said: list, prim: Primitive
     ) -> dict[str, Any]:
-        """The parameters of a primitive: those in the text, what follows from them, and None."""
+        """Return a primitive's parameters: those in the text, derived ones, and None for others."""
         if type(tree.params.get("index", [None])[0]) is syntax.Index:
             index = tree.params["index"][0]
             count = len(index.arrays)
@@ -453,7 +453,7 @@ def input_types(body: Body, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
 
 
 def replace_programs(params: dict[str, Any], make: Callable) -> dict[str, Any]:
-    """Parameters with what `make` gives in place of each tree of a program."""
+    """Return parameters with `make(tree)` in place of each tree of a program."""
 
     def replace(x: Any) -> Any:
         if type(x) is tuple and any(type(i) is syntax.Program for i in x):

@@ -1,8 +1,8 @@
-"""The parameters of equations as text that reads back, and the values that such text names.
+"""The parameters of equations as text that reads back, and the values that names in it stand for.
 
-What a name may stand for is listed here: dtypes, the primitives, enumerations and named tuples of
-weft's modules, meshes, shardings, checkpoint policies, and what the caller of `parse` gives.
-Nothing else is looked up, and nothing is called but the constructors of these.
+Names may stand for dtypes, the primitives, enumerations and named tuples of weft's modules, meshes,
+shardings, checkpoint policies, and the values that the caller of `parse` names. Nothing else is
+looked up, and only the constructors of these are called.
 """
 
 from __future__ import annotations

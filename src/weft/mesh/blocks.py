@@ -1,8 +1,8 @@
-"""Memory of arrays on CPUs that is kept for the next results: how much, and giving it back.
+"""Memory of dead arrays on CPUs that is kept for new results: its limit, and its release.
 
 XLA frees the memory of an array that dies, and asks the system for memory of each result, page by
-page. native/blocks.cc keeps large blocks between the two; this file finds the library in C++ and
-sets the limit. Where the library or the system cannot do so, nothing is kept.
+page. native/blocks.cc keeps large blocks in between. This file finds the C++ library and sets the
+limit. If the library or the system does not support it, nothing is kept.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def count_kept_bytes() -> int:
 
 
 def free_kept_blocks() -> None:
-    """Give all that is kept back to the system."""
+    """Return all kept blocks to the system."""
     library = load_library() if load_library.cache_info().currsize else None
     if library is not None:
         library.weft_free_kept_blocks()

@@ -117,7 +117,7 @@ class Platforms(NamedTuple):
 
 
 _making = threading.Lock()
-# What makes the client of a platform, and its priority: those that users register.
+# The priority of a platform and the function that makes its client, as registered by users.
 FACTORIES: dict[str, tuple[int, Callable[[], Any]]] = {}
 _process_group: list[ProcessGroup] = []
 
@@ -128,7 +128,7 @@ def set_process_group(group: ProcessGroup | None) -> None:
 
 
 def name_lost_processes(error: Exception) -> Exception | None:
-    """The error that says which processes are lost, where `error` of jaxlib comes of that."""
+    """Return an error that names the lost processes, if `error` of jaxlib is caused by them."""
     return next((group.name_lost(error) for group in _process_group), None)
 
 

@@ -169,7 +169,7 @@ _entered = threading.local()  # the scopes of `with mesh:` that a thread is in
 _MESHES: dict[tuple, Any] = {}
 
 
-# The type of the axes of an abstract mesh that is given none.
+# The default type of the axes of an abstract mesh.
 ABSTRACT_TYPE = AxisType.Explicit if JAXLIB >= (0, 12) else AxisType.Auto
 
 
@@ -224,7 +224,7 @@ class AbstractMesh(BaseMesh):
     def update(
         self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None, **device: Any
     ) -> AbstractMesh:
-        """Return the mesh with other fields, or another `abstract_device`; None changes nothing."""
+        """Return the mesh with other fields, or another `abstract_device`; None keeps a field."""
         return AbstractMesh(
             self.axis_sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
@@ -371,7 +371,7 @@ class Mesh(BaseMesh):
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
-        """Return the mesh with other fields; those that are None stay."""
+        """Return the mesh with other fields; None keeps a field."""
         return Mesh(
             self.devices if devices is None else devices,
             self.axis_names if axis_names is None else axis_names,

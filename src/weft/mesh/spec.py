@@ -96,7 +96,7 @@ class PartitionSpec:
     def update(
         self, partitions: Any = None, unreduced: Any = None, reduced: Any = None
     ) -> PartitionSpec:
-        """Return the spec with other fields; those that are None stay."""
+        """Return the spec with other fields; None keeps a field."""
         return PartitionSpec(
             *(self.partitions if partitions is None else partitions),
             unreduced=self.unreduced if unreduced is None else unreduced,

@@ -1,8 +1,8 @@
 """`Sharded`: the part of a type that says how values are split over the explicit axes of a mesh.
 
-Also how the results of an operation are split, which follows from how its operands are: each
-primitive says which axes of its results are which axes of its operands (`Primitive.label_axes`),
-and the rest is done here for all (docs/design/021-explicit-axes.md).
+This file also computes the split of an operation's results from the split of its operands. Each
+primitive declares which axes of its results are which axes of its operands
+(`Primitive.label_axes`); the rest is common to all (docs/design/021-explicit-axes.md).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Sharded:
     def of(
         cls, mesh: AbstractMesh, entries: Iterable, unreduced: Any = (), reduced: Any = ()
     ) -> Sharded | None:
-        """The one that says this; None where it says nothing."""
+        """Return the interned object with these fields; None if nothing is split."""
         key = (mesh, tuple(entries), frozenset(unreduced), frozenset(reduced))
         if not (any(key[1]) or key[2] or key[3]):
             return None
@@ -223,10 +223,10 @@ def with_every_entry(sharding: NamedSharding, ndim: int) -> NamedSharding:
 
 
 def check_terms(op: str, out: ShapedArray, *summed: tuple[ShapedArray, Sequence[int]]) -> None:
-    """Raise where a result is said to be terms of a sum along other axes than it is summed over.
+    """Raise if a result has terms of a sum along other mesh axes than it is summed over.
 
-    These are those that split axes of operands which are added up: `summed` has pairs of an
-    operand's type and such axes, of all operands (where one is whole, jaxlib ends the process).
+    The right axes are those that split summed axes of operands: `summed` has pairs of an operand's
+    type and such axes, for all operands (if an operand is not split, jaxlib ends the process).
     """
     if out.sharded is None or not out.sharded.unreduced:
         return

@@ -23,7 +23,7 @@ _import_name, __dir__ = _import_lazily(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> object:
-    """A name of a module that is imported now, or an error that says what to use instead."""
+    """Import the module of a name and return the name, or raise an error that suggests another."""
     try:
         return _import_name(name)
     except AttributeError as error:

@@ -39,7 +39,7 @@ class __array_namespace_info__:
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """The device of new arrays: None, which is whatever `weft.default_device` says."""
+        """Return the device of new arrays: None, which means `weft.default_device`."""
         return None
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:

@@ -297,9 +297,10 @@ def find_places_along(op: str, obj: Any, n: int, last: int, exact: bool = False)
 
 
 def order_insertion(where: Any, n: int) -> Any:
-    """Return which of n old elements, then the new ones, is at each place of the result.
+    """Return for each place of the result its number among n old elements, then the new ones.
 
-    Sorted by twice the place, plus one for an old element: the new one comes before it.
+    Elements are sorted by twice their place, plus one for an old element: a new one comes before
+    it.
     """
     if isinstance(where, np.ndarray):
         keys = np.concatenate([2 * np.arange(n) + 1, 2 * where])

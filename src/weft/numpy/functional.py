@@ -218,7 +218,8 @@ def apply_along_axis(
     def fun(vector: Any) -> Any:
         return func1d(vector, *args, **kwargs)
 
-    # axes before come out in front; axes after come out behind what `func1d` gives
+    # Leading axes become the first axes of the result; trailing axes follow the axes of `func1d`'s
+    # result.
     for _ in range(x.ndim - 1 - axis):
         fun = vmap(fun, in_axes=-1, out_axes=-1)
     for _ in range(axis):

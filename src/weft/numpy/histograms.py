@@ -1,7 +1,8 @@
-"""Counting: how often each integer occurs, and how many elements fall between edges.
+"""Counting: the occurrences of integers, and the elements between edges.
 
-A place is found by halving the edges, or of bins of one width by a division, and counted by adding
-where it points, which takes XLA's CPU 2.5 ms for 1e6 elements and 100 edges, or 1.4.
+Bins are found by bisection of the edges or, for bins of equal width, by a division. They are
+counted by a scatter-add. On XLA's CPU, 1e6 elements and 100 edges take 2.5 ms, or 1.4 ms by
+division.
 """
 
 from __future__ import annotations

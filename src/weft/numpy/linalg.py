@@ -246,7 +246,7 @@ def pinv(
 
 
 def choose_one(op: str, **named: Any) -> Any:
-    """Return the argument that is given, or None if none is. At most one may be given."""
+    """Return the argument that is not None, or None; raise if there are several."""
     given = {k: x for k, x in named.items() if x is not None}
     if len(given) > 1:
         raise ValueError(f"{op}: only one of {' and '.join(named)} may be given; got both.")

@@ -69,7 +69,7 @@ def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
     return NotImplemented
 
 
-# Functions that most programs use, and the places of others, which are found when first used.
+# Functions that most programs use, and the places of others, which are imported on first use.
 BINARY: dict[str, Any] = {
     "add": ufuncs.add, "sub": ufuncs.subtract, "mul": ufuncs.multiply,
     "truediv": ufuncs.true_divide, "floordiv": "elementwise.floor_divide",
@@ -169,7 +169,7 @@ def rename_method(name: str, fun: Callable) -> Callable:
 
 
 def attach(classes: Sequence[Any], name: str, fun: Any, wrap: Callable | None = None) -> None:
-    """Give classes a member: a function, or the one at a place, which is found when first used."""
+    """Give classes a member: a function, or a function's place that is looked up on first use."""
     wrap = wrap or (lambda fun: fun)
     if isinstance(fun, str):
         LazyMember(lambda: wrap(find_function(fun)), name, classes)

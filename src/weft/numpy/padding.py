@@ -164,7 +164,7 @@ def read_widths(given: Any, ndim: int) -> Widths:
     leaves, tree = flatten(given)
     symbolic = any(isinstance(n, SymbolicSize) for n in leaves)
     try:
-        # NumPy makes no array of symbolic sizes, so it is given their places
+        # NumPy makes no array of symbolic sizes, so it broadcasts their numbers.
         rows = unflatten(tree, range(len(leaves))) if symbolic else given
         pairs = np.broadcast_to(np.asarray(rows), (ndim, 2)).tolist()
         sizes = [[as_size(leaves[n] if symbolic else n) for n in pair] for pair in pairs]

@@ -181,7 +181,7 @@ def divide_vectors(x: Any, y: Any) -> tuple[Any, Any]:
     room = lax.pad(y, literal(0, y.dtype), [(0, x.size - y.size, 0)])
 
     def step(rest: Any, _: Any) -> tuple:
-        """Take away what the first coefficient says, and turn it to the end."""
+        """Eliminate with the first coefficient, and rotate it to the end."""
         factor = rest[0] / y[0]
         rest = rest - factor * room
         return concatenate([rest[1:], rest[:1] * 0]), factor

@@ -1,4 +1,4 @@
-"""Elements by their ranks: those that a sort would put at given places, without sorting all."""
+"""Elements of given ranks in sorted order, found without sorting all elements."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def select_by_bits(x: Any, k: Any) -> list:
 
 
 def locate_rank(x: Any, value: Any, k: Any) -> Any:
-    """Return the place of the element of rank k, whose value is known.
+    """Return the place of the element of rank k, given its value.
 
     Equal elements are in the order of their places.
     """

@@ -959,9 +959,9 @@ def choose_mean_dtypes(op: str, x: Any, dtype: Any) -> tuple[np.dtype, np.dtype]
 def compute_mean(
     op: str, x: Any, axes: Any, keepdims: bool, mask: Any, ddof: float = 0, counts: Any = None
 ) -> Any:
-    """The sum of x over `axes`, divided by how many elements that takes, less `ddof`.
+    """Return the sum of x over `axes`, divided by the number of summed elements, less `ddof`.
 
-    Those are counted, unless `counts` says how many `mask` lets through.
+    The elements are counted, unless `counts` is the number that `mask` selects.
     """
     shape, dtype = x.shape, x.dtype
     if not isinstance(ddof, int | float | np.number):

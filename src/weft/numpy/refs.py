@@ -329,7 +329,7 @@ def get(ref: Any, idx: Any = None) -> Any:
 
 
 def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
-    """Write to a reference, by the operation that is "set", "add" or "swap"; what that gives."""
+    """Write to a reference by an operation, "set", "add" or "swap"; return its result."""
     aval = require_ref(op, ref)
     idx = Ellipsis if idx is None else idx
     value = stop_in_ref(cast_value(op, aval, value), aval.kind)

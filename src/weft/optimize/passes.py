@@ -39,10 +39,10 @@ _files = itertools.count(1)
 
 
 def find_passes(given: Any = None) -> tuple[Pass, ...]:
-    """Return the passes that a value of `passes` stands for; None means the option or the default.
+    """Return the passes for a value of `passes`; None means the option or the default.
 
-    The value is a sequence of functions and of names of `PASSES`, or one text with names between
-    commas. "all" is all of them, "none" none.
+    The value is a sequence of functions and of names in `PASSES`, or a text of names separated by
+    commas. "all" means all of them, "none" none.
     """
     if given is None:
         given = config.passes

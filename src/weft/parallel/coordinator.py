@@ -52,7 +52,7 @@ OTHER_SECRET = "the secret of this process must be that of process 0"
 
 
 def sign_line(secret: bytes, *parts: object) -> str:
-    """Return the digest of what two processes said, which only those who have the secret know."""
+    """Return the digest of two processes' messages, which requires the secret."""
     return hmac.new(secret, " ".join(map(str, parts)).encode(), hashlib.sha256).hexdigest()
 
 

@@ -1,8 +1,8 @@
-"""Values that Python asks for in a shard_map that is called at once.
+"""Values that Python asks for in an eager shard_map.
 
-Its function is staged, as always; where Python prints a value or decides by it, what makes it is
-computed from the arguments, on the devices, and calls of the host before it are made. What is left
-is compiled as one program in the end, so a value that nobody asks for costs nothing.
+Its function is staged, as always. If Python prints a value or branches on it, the value is computed
+from the arguments on the devices, after the host calls before it. The rest is compiled as one
+program at the end, so values that nobody asks for cost nothing.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class PartsLook:
         return np.asarray(stack[0]) if op == "numpy" else put(stack[0])
 
     def compute_parts(self, x: StagedTracer) -> tuple[list, np.ndarray] | None:
-        """The axes along which a value differs, and what devices along them have, in front.
+        """Return the axes along which a value differs, and the devices' values along new axes.
 
-        The calls of the host so far are made now, and not again. None where the value needs one
-        that gives results, or a reference from outside.
+        The host calls so far are made now, and not again. None if the value needs a host call that
+        returns results, or a reference from outside.
         """
         params, trace = self.params, x.owner
         held = list(trace.consts.values())
@@ -144,7 +144,7 @@ def split_calls(eqns: Sequence[Eqn], later: set[Var]) -> tuple[list, list, set[V
 
 
 def values_at_once(xs: Sequence[Any]) -> list | None:
-    """The values of what derivatives at most are taken of; None where there may be none yet."""
+    """Return the values below derivatives; None if they are not known yet."""
     later = any(isinstance(t, StageTrace | BatchTrace) for t in walk_up(current.trace))
     try:
         return None if later else list(map(value_of, xs))

@@ -203,10 +203,10 @@ def sum_later(jaxpr: Jaxpr, axes: tuple) -> Jaxpr:
 def pass_out_residuals(
     early: Jaxpr, late: Jaxpr, n_known: int, sources: tuple, axes: tuple, tracked: bool
 ) -> tuple[Jaxpr, Jaxpr, list[PartitionSpec]]:
-    """The two halves of a program, with residuals that can leave it, and the specs of those.
+    """Return the two parts of a program, with residuals that can leave it, and their specs.
 
-    A residual that differs between devices leaves in one piece, along its first axis; a scalar is
-    given one. It may differ along all `axes`; where types are `tracked`, they say along which.
+    A residual that differs between devices leaves in one array, along its first axis; a scalar gets
+    such an axis. It may differ along all `axes`; if types are `tracked`, they say along which.
     """
     specs = []
     for aval in early.out_avals[n_known:]:

@@ -62,9 +62,9 @@ class Step(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The values that are kept, with the step that makes each, their bytes and their cost.
+    """The kept values, with the step that makes each, their bytes and their cost.
 
-    `costs` has for each of `kept` what would be computed again besides, were it not kept.
+    `costs` has for each value in `kept` the cost of recomputation if it were not kept.
     """
 
     kept: list[tuple[Var, Step]]
@@ -126,7 +126,7 @@ def list_steps(jaxpr: Jaxpr, stages: Stages, turns: int = 1, at: int = 0) -> Ite
         inner = body.jaxpr
         carry = body.carry
         length = turns * eqn.params["length"]
-        within = stages.turns.get(eqn)  # what its own backward pass reads, turn by turn
+        within = stages.turns.get(eqn)  # its backward pass reads them by iteration
         for i, (v, operand) in enumerate(zip(inner.invars, eqn.invars, strict=True)):
             if i in carry and within is not None:
                 yield Step([], [v], 0.0, eqn, length, False, stage)
@@ -206,11 +206,11 @@ class Problem:
         return best if self.is_possible(best, limit) else self.run_solver(None, repeatable)
 
     def run_solver(self, limit: int | None, repeatable: Sequence[bool]) -> set[Var]:
-        """`solve` as a linear program of integers; without a limit, as few bytes as can be.
+        """Solve the problem as an integer linear program; without a limit, minimize the kept bytes.
 
-        Of the steps, those that are `repeatable` may be computed again. Variables: whether a value
-        is kept, whether a step is computed again. A value that is wanted, or read by a step that is
-        computed again, is one or the other. With values integers, steps come out as integers too.
+        Only the `repeatable` steps may be repeated. Variables: if a value is kept, and if a step is
+        repeated. A wanted value, or a value that a repeated step reads, must be kept or recomputed.
+        With integer variables for values, those of steps come out as integers too.
         """
         from scipy import optimize, sparse
 
@@ -265,10 +265,10 @@ class Problem:
 
 
 def choose_values(jaxpr: Jaxpr, n_outs: int, budget: Budget, late: Jaxpr | None = None) -> Choice:
-    """Choose the values of a program to keep for its results after `n_outs`.
+    """Choose the values to keep for the results of a program after its first `n_outs`.
 
-    Its inputs are kept anyway. Without a budget all of those results would be kept. What is not is
-    computed again in stages, where `late`, which reads it, can be cut likewise.
+    Its inputs are kept anyway. Without a budget all of those results would be kept. The other
+    values are recomputed in stages, if `late`, which reads them, can be split in the same way.
     """
     wanted = jaxpr.outvars[n_outs:]
     problem = Problem(jaxpr, wanted)

@@ -63,11 +63,11 @@ def iter_state(prim: Primitive, params: dict[str, Any]) -> Iterator[tuple[int, S
 def discharge_state(
     jaxpr: Jaxpr, should_discharge: Sequence[bool] | bool = True
 ) -> tuple[Jaxpr, tuple[int, ...]]:
-    """A program on values in place of one on references, and which inputs it writes.
+    """Return a program on values in place of one on references, and the inputs that it writes.
 
-    Inputs that are references become arrays; what those written hold at the end comes after the
-    other results. Only references marked in `should_discharge` are replaced; those that the program
-    itself makes are in any case.
+    Inputs that are references become arrays; the final contents of the written ones come after the
+    other results. Only references marked in `should_discharge` are replaced; references that the
+    program itself makes always are.
     """
     marks = should_discharge
     marks = marks if isinstance(marks, Sequence) else (marks,) * len(jaxpr.invars)
@@ -113,7 +113,7 @@ def discharge_jaxpr(
 
 
 class Discharge:
-    """One walk: what each variable stands for. For one in `refs` that is the array it holds now."""
+    """One walk, with each variable's value. For a variable in `refs` it is the present array."""
 
     def __init__(self, trace: StageTrace, lowers: bool):
         self.trace = trace

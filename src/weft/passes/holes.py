@@ -1,4 +1,4 @@
-"""Holes: what stands in a program that was read from text for what text cannot hold."""
+"""Holes: placeholders in a program that was read from text, for things that text cannot hold."""
 
 from __future__ import annotations
 

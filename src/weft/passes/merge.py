@@ -33,7 +33,7 @@ def find_equal(jaxpr: Jaxpr, known: Known) -> Jaxpr:
 
 
 def find_first(jaxpr: Jaxpr, known: Known) -> Jaxpr:
-    """The first program of those `known` that is equal to this one, which is known from now on."""
+    """Return the first of the `known` programs that is equal to this one, or add this one."""
     names = tuple([eqn.primitive for eqn in jaxpr.eqns])
     alike = known.setdefault((*jaxpr.in_avals, None, *jaxpr.out_avals, jaxpr.name, names), [])
     for other in alike:

@@ -12,7 +12,7 @@ from weft.passes.inline import rename_atoms
 
 
 def rewrite_held(eqn: Eqn, verb: Callable[[Jaxpr], Jaxpr]) -> Eqn:
-    """An equation with other programs in place of those that it holds and runs."""
+    """Return an equation with other programs in place of those that it holds and runs."""
     held = {id(p) for p in held_jaxprs(eqn)}
     if not held:
         return eqn
@@ -33,10 +33,10 @@ def rewrite_equations(
     verb: Callable[[Jaxpr], Jaxpr],
     rewrite: Callable[[Eqn], Eqn | Sequence[Atom] | None],
 ) -> Jaxpr:
-    """A program of what `rewrite` makes of each equation; `verb` is for the programs it holds.
+    """Return a program of the results of `rewrite` for each equation; `verb` is for held programs.
 
-    `rewrite` is given the equation with its operands renamed, and gives one for it, or what its
-    results are, or None to leave it. Results must be of the same types.
+    `rewrite` takes the equation with renamed operands. It returns an equation in its place, or the
+    values of its results, or None to keep it. Results must have the same types.
     """
     new: dict[Var, Atom] = {}
     eqns: list[Eqn] = []

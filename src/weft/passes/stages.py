@@ -91,7 +91,7 @@ def find_cuts(made: Sequence[int], alive: Sequence[int], most: float) -> list[in
 
 
 def find_scans(eqns: Sequence[Eqn], late: Jaxpr) -> dict[Eqn, set[Var]]:
-    """The scans whose stacked results scans of `late` read turn by turn, with those results."""
+    """Return scans whose stacked results scans of `late` read row by row, and these results."""
     makers = {v: e for e in eqns if find_row_body(e) is not None for v in e.outvars}
     read = {v for e in eqns for v in variables_in(e.invars)} | {*variables_in(late.outvars)}
     found: dict[Eqn, set[Var]] = {}
@@ -167,10 +167,10 @@ def divide(
 
 
 def keep_values(jaxpr: Jaxpr, kept: set[Var]) -> tuple[Jaxpr, Jaxpr, int]:
-    """A closed jaxpr that also gives the values to keep, and one that is given them.
+    """Return a closed jaxpr that also returns the values to keep, and one that takes them.
 
     The first maps the inputs to the outputs and then the kept values, the second the inputs and
-    then the kept values to the outputs; also returned: how many they are.
+    then the kept values to the outputs; also returned: the number of kept values.
     """
     saved = [v for v in jaxpr.invars if v in kept]  # what a scan carries
     early, late = [], []

@@ -38,13 +38,13 @@ from weft.util import inverse_permutation
 
 
 class Collective(copies.Meeting):
-    """A family: the result in each copy is made of the operand in all copies along named axes.
+    """A family: the result in each copy depends on the operand in all copies along named axes.
 
-    `axes` or `axis_name` names them; several count as one, the last the fastest. A member writes
-    `apply_along(x, d, size, params)`: all of it along dimension `d` of `x`, which gives the result
-    and where the copies are in it (None: all have the same). With `axis_index_groups`, each group
-    of copies is for itself. What this needs on a mesh is written by `lower`, in StableHLO's
-    communication.
+    `axes` or `axis_name` names the axes; several axes count as one, the last one fastest. A member
+    defines `apply_along(x, d, size, params)`. It gets the operand of all copies along dimension `d`
+    of `x`, and returns the result and the dimension of the copies in it (None: all copies have the
+    same result). With `axis_index_groups`, each group of copies computes separately. `lower` writes
+    the communication on a mesh, in StableHLO.
     """
 
     hidden: tuple[str, ...] = ()  # parameters that are not printed

@@ -472,11 +472,11 @@ def sum_of_products(lhs: Any, rhs: Any, *, dimension_numbers: Any, **params: Any
 def plan_transpose(
     numbers: tuple, left: bool, rank: int, other_rank: int
 ) -> tuple[tuple, bool, tuple[int, ...] | None]:
-    """Return the product of a cotangent and the other operand, the cotangent of an operand.
+    """Return the cotangent of an operand: the product of a cotangent and the other operand.
 
-    `left` says that the operand, of rank `rank`, is the left one. The answer is the dimension
-    numbers, whether the cotangent comes first, and how to permute the product's axes. The order is
-    the one that needs no permutation, where there is one.
+    `left` says that the operand, of rank `rank`, is the left one. The result is the dimension
+    numbers, True if the cotangent comes first, and the permutation of the product's axes. If some
+    order needs no permutation, it is chosen.
     """
     (xc, oc), (xb, ob) = numbers if left else (numbers[0][::-1], numbers[1][::-1])
     nb = len(xb)

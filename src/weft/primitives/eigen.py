@@ -138,10 +138,10 @@ def bound_rounding(w: Any) -> Any:
 
 
 def invert_gaps(w: Any) -> Any:
-    """1 / (w[j] - w[i]), and 0 where the two values are equal, as on the diagonal.
+    """Return 1 / (w[j] - w[i]), and 0 where the two values are equal, as on the diagonal.
 
-    Vectors of equal values may turn into each other by any angle. What depends only on the space
-    that they span does not move with that angle, so any finite number gives its derivative.
+    Vectors of equal values may be rotated by any angle. A function of only the space that they span
+    does not depend on that angle, so any finite number gives the right derivative.
     """
     gap = elementwise.sub(*pair_elements(w))
     return invert_where(gap, elementwise.gt(elementwise.abs(gap), bound_rounding(w)))
@@ -596,9 +596,10 @@ class Svd(MatrixPrimitive):
 
     Shapes: x (..., m, n), s (..., k), U (..., m, k), V^H (..., k, n) for k = min(m, n); with
     `full_matrices` U is (..., m, m) and V^H (..., n, n); with `subset_by_index` [start, stop) only
-    those values. NaN where it does not converge. Vectors of equal singular values turn into each
-    other only as far as U V^H demands, and the columns that `full_matrices` adds move as the others
-    demand. Source: LAPACK gesdd, gesvd; derivative: Giles (2008), section 3.2.
+    those values. NaN where it does not converge. The derivative rotates vectors of equal singular
+    values only as far as the derivative of U V^H requires, and the additional columns of
+    `full_matrices` only as the others require. Source: LAPACK gesdd, gesvd; derivative: Giles
+    (2008), section 3.2.
     """
 
     name = "svd"

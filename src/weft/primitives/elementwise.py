@@ -39,17 +39,17 @@ to_bool = lambda dtype: np.dtype(bool)  # a truth value, of any operands
 
 
 class Elementwise(Primitive):
-    """A family: out[i] = f(x[i], y[i], ...); a scalar operand goes with every i.
+    """A family: out[i] = f(x[i], y[i], ...); a scalar operand is used for every i.
 
     `op` is the StableHLO operation, or a function (hlo, aval, *values) -> Value that writes it.
-    `operation` is the name of the one StableHLO operation that it is for real numbers; else "".
-    derivs[k](t, out, *args) is the tangent of `out` when only argument k moves by t; None where
-    the derivative is zero. For a primitive linear in argument k, adjoints[k](ct, *args) is its
-    transpose in that argument. `takes` names the dtypes it is for, `result` the dtype of `out`.
-    series(k, xs, ys) is term k of the result's power series, if a member gives it: xs[i][j] is term
-    j of operand i, None for zero, and the terms of ys[0] below k are known.
-    `kernel` says which of our kernels computes it, and when; None if there is none. `formulas` has
-    by dtype what may take the place of a compiler's own function.
+    `operation` is the name of the StableHLO operation, if there is a single one for real numbers;
+    else "". derivs[k](t, out, *args) is the tangent of `out` if only argument k moves, by t; None
+    where the derivative is zero. For a primitive linear in argument k, adjoints[k](ct, *args) is
+    its transpose in that argument. `takes` names its dtypes, `result` the dtype of `out`. series(k,
+    xs, ys) is term k of the result's power series, if a member defines it: xs[i][j] is term j of
+    operand i, None for zero, and the terms of ys[0] below k are known. `kernel` says which of
+    weft's kernels computes it, and when; None if it has no kernel. `formulas` has by dtype the
+    formulas that may replace a compiler's own function.
     """
 
     cost = Cost.CHEAP
@@ -804,9 +804,9 @@ le_to_p = Comparison("le_to", "real", "x <= y in the total order of floats.", is
 class SelectN(Primitive):
     """out[i] = cases[which[i]][i]; `which` is bool for two cases, an integer for any number.
 
-    An integer below 0 is the first case, and one that is too large the last.
+    An integer below 0 selects the first case, and one that is too large the last.
 
-    Shapes: cases are equal in shape; `which` too, or a scalar, as may be a case.
+    Shapes: the cases have one shape; `which` has it too, or is a scalar, and so may be a case.
     """
 
     name = "select_n"

@@ -155,10 +155,10 @@ class LuPivotsToPermutation(Discrete, matrices.MatrixPrimitive):
 
 
 def lower_permutation(hlo: Any, pivots: Any, out: ShapedArray) -> Any:
-    """Write the order that pivots stand for.
+    """Write the permutation for pivots.
 
-    Each place is followed back through the exchanges, last first, to where its element was: nothing
-    is gathered or scattered, and the elements of a batch do not wait for each other.
+    Each place is followed back through the exchanges, the last one first, to the original place of
+    its element. So nothing is gathered or scattered, and the elements of a batch are independent.
     """
     *batch, k = pivots.aval.shape
     places = count_along(hlo, out, out.ndim - 1)
@@ -183,7 +183,7 @@ def lower_permutation(hlo: Any, pivots: Any, out: ShapedArray) -> Any:
     return places.value
 
 
-UNROLLED = 16  # exchanges that are written out one by one, which makes one kernel of them
+UNROLLED = 16  # unrolled exchanges, which are compiled to one kernel
 
 
 def lower_exchange(places: Expr, i: Expr, pivot: Expr) -> Expr:

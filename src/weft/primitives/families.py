@@ -188,9 +188,9 @@ def zero_tangents(outs: Sequence[Any]) -> list:
 def along_each_other(
     avals: Sequence, outs: Sequence, linear: Linearity = Linearity.NONE, whole: Sequence[int] = ()
 ) -> Axes:
-    """The labels where axis i of each result is axis i of each operand; those in `whole` have none.
+    """Return labels where axis i of all results and operands is one axis, unless in `whole`.
 
-    Operands of another rank than the results, as scalars are, have to be whole.
+    Operands with another rank than the results, such as scalars, must not be split.
     """
     rank = outs[0].ndim
     row = [None if i in whole else i for i in range(rank)]
@@ -211,10 +211,10 @@ def read_element(prim: Primitive, i: Sequence[IntegerLike], x: Operand, **params
 def read_spread(
     x: Operand, places: Sequence[IntegerLike], steps: Sequence[int | None], other: Expression
 ) -> Any:
-    """Return, for an `element` rule, the element at places along an array that is spread out.
+    """Return, for an `element` rule, the element at places along a dilated array.
 
     The elements of x are `steps` apart; `other` is between and outside of them. A step of None
-    stands for an axis along which the place is inside.
+    marks an axis with places inside of x.
     """
     index, inside = [], list[Any]()
     for place, step, n in zip(places, steps, x.shape, strict=True):
@@ -275,13 +275,13 @@ def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:
 def place_names(x: ShapedArray, axes: range, sizes: Sequence[int]) -> list | None:
     """Return the labels of axes of these sizes, into which a reshape makes the axes `axes` of `x`.
 
-    In row-major order an axis of `x` is one digit for each mesh axis that splits it and one for the
-    part of a device. The digits of mesh axes must begin the axis of the result that they are in, so
-    that nothing is sent. Axes that become a single one may each be split, as JAX has it.
+    In row-major order an axis of `x` is one digit for each mesh axis that splits it, and one digit
+    for the part of a device. The digits of mesh axes must come first in their axis of the result,
+    so that no communication is needed. Axes that become a single one may each be split, as in JAX.
 
     Returns:
       For each size, pairs of an axis of `x` and the slice of its mesh axes that split the result.
-      None if the digits do not fit, or if an axis that is split stands behind one that is whole.
+      None if the digits do not fit, or if a split axis follows an unsplit one.
     """
     entries = entries_of(x)
     split = [k for k in axes if entries[k]]
@@ -409,7 +409,7 @@ def as_sequence(op: str, name: str, x: Any) -> tuple:
 
 
 def check_parameter(op: str, name: str, x: Any, what: str, read: Callable[[Any], Any]) -> Any:
-    """`read(x)`, or an error which says that a parameter must be `what`."""
+    """Return `read(x)`, or raise an error that says that a parameter must be `what`."""
     try:
         return read(x)
     except (TypeError, ValueError, AttributeError, LookupError, OverflowError) as error:

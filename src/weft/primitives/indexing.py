@@ -1,7 +1,7 @@
-"""Gather and the scatter family: windows of an array read or written at places given by an array.
+"""Gather and the scatter family: windows of an array, read or written at places from an array.
 
-They are each other's transposes. NumPy's subscripts and `.at` are made of these in numpy/; slices
-at one dynamic place are dynamic_slicing.py's.
+They are each other's transposes. numpy/ implements NumPy's subscripts and `.at` with them;
+dynamic_slicing.py has slices at a single dynamic place.
 """
 
 from __future__ import annotations
@@ -526,10 +526,10 @@ def wrap_index(index: Any, size: int) -> Any:
 class Scatter(Primitive):
     """A family: x with updates[b, w] put to, or combined with, the element at indices[b] + w.
 
-    Shapes: see ScatterDimensionNumbers. Dtypes: x and updates equal; indices integers. Windows that
-    reach out of x are what `mode` says, and dropped as a whole. Where windows overlap, each is
-    combined in turn; putting leaves one of them. update_jaxpr, None for putting, is (element of x,
-    update) -> element. Source: StableHLO, scatter.
+    Shapes: see ScatterDimensionNumbers. Dtypes: x and updates equal; indices integers. `mode` is
+    the treatment of windows that reach out of x; they are dropped as a whole. Where windows
+    overlap, they are combined one after another; putting keeps one of them. update_jaxpr is
+    (element of x, update) -> element, and None for putting. Source: StableHLO, scatter.
     """
 
     form = Form.SCATTER

@@ -182,7 +182,7 @@ JACOBI_SIZE = 1024
 
 
 def call_gesvdj(call: KernelCall, solver: str, mode: str) -> list[Value]:
-    """The kernel by Jacobi's rotations, which gives V; of a side up to 32, all vectors or none."""
+    """Call Jacobi's kernel, which returns V; for sizes up to 32, all vectors or none."""
     x, s, u, vh, info = call.out_avals
     full = mode != char_option("S") or min(x.shape[-2:]) <= 32
     options = {

@@ -332,8 +332,8 @@ class TriangularSolve(matrices.MatrixPrimitive):
                 transpose_a=f"#stablehlo<transpose {kind if transpose_a else 'NO_TRANSPOSE'}>",
             )
             return y
-        # Of the transposes, which cost nothing to pass: op(a^T) is on the other side, its other
-        # triangle is read.
+        # Use the transposes, which are free to pass: op(a^T) is on the other side, and the other
+        # triangle of a is read.
         a, b = matrices.lower_swap(hlo, a), matrices.lower_swap(hlo, b)
         (y,) = matrices.call_kernel(
             hlo, "trsm", [a, b], [b.aval], {0: 1}, side=char_option("R" if left_side else "L"),

@@ -38,7 +38,7 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 U32 = np.dtype(np.uint32)
 
-# How far words are turned in each of four rounds, by turns (Salmon et al., SC 2011, table 2).
+# The rotations of words in each of four rounds, alternating (Salmon et al., SC 2011, table 2).
 TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 

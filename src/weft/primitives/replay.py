@@ -24,9 +24,9 @@ RULES: dict[tuple, Any] = keep_cache("rules", {})
 
 
 class Written(NamedTuple):
-    """The equations of a rule: whether late, operands (places or a Literal), and result types.
+    """The equations of a rule: if late, operands (places or a Literal), and result types.
 
-    Places count what the rule was given, then what equations give; `results` has them too.
+    Places count the rule's inputs, then the results of equations; `results` has places too.
     """
 
     eqns: Sequence[tuple[bool, Primitive, dict, Sequence, Sequence]]

@@ -307,7 +307,7 @@ partition_p = Partition()
 
 
 def sort_as_partition(x: Any, axis: int, places: bool) -> Any:
-    """Return what `partition` may give, by a sort: the sorted elements, or their places."""
+    """Return a valid result of `partition`, by a sort: the sorted elements, or their places."""
     xs = [x]
     if places:
         xs.append(broadcasted_iota(np.int32, typeof(x).shape, axis))

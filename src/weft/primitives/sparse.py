@@ -1,9 +1,8 @@
-"""Products with a matrix of few entries: `coo_dot`, `csr_dot`, and `coo_sample`, their adjoint;
-`resample`, with bands.
+"""Products with a sparse matrix: `coo_dot`, `csr_dot`, their adjoint `coo_sample`, and `resample`.
 
-A matrix is given by the values of its entries and their places, which are integers that do not
-move. Each is linear in two operands; the transposes of the three are made of them. What users know
-as sparse arrays is experimental/sparse/'s.
+`resample` is for banded matrices. A matrix is given by the values of its entries and their places,
+which are integers without derivatives. Each product is linear in two operands; the transposes of
+the three consist of the three. experimental/sparse/ has the sparse arrays for users.
 """
 
 from __future__ import annotations
@@ -294,7 +293,7 @@ def expand_rows(indices: Any, indptr: Any) -> Any:
     dtype = np.promote_types(typeof(indices).dtype, typeof(indptr).dtype)
     dtype = np.promote_types(dtype, np.int32)
     ends = slice_in_dim(reshape(layout.convert(indptr, dtype), (count, rows + 1)), 1, None, 1, 1)
-    # how many rows end at each entry, with a place for those that end after all of them
+    # The number of rows that end at each entry, with a place for rows that end after all of them.
     starts = mul(layout.broadcasted_iota(dtype, (count, rows), 0), layout.literal(n + 1, dtype))
     ones = layout.full((count * rows, 1), 1, dtype)
     ended = add_rows(count * (n + 1), reshape(add(ends, starts), (count * rows,)), ones)

@@ -1,7 +1,7 @@
-"""Tokens: values that say what comes before what, as data that one operation gives to another.
+"""Tokens: values that order operations, as data that one operation passes to another.
 
-`optimization_barrier((x, token))` ties a value to what made the token. Effects of a program happen
-in the order written without any.
+`optimization_barrier((x, token))` orders a value after the operation that made the token. Effects
+of a program happen in program order without tokens.
 """
 
 from __future__ import annotations

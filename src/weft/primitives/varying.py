@@ -27,10 +27,10 @@ from weft.util import Record
 
 
 class Varying:
-    """The axes of a mesh along which a value may differ, as types carry it; `{V:a}` in print.
+    """The axes of a mesh along which a value may differ, as part of its type; `{V:a}` in print.
 
-    Interned by the set of names, which stand in the order of the mesh; there are as few of them as
-    subsets of axis names that programs use, so they are kept.
+    Interned by the set of names, in the order of the mesh. Programs use few subsets of axis names,
+    so all objects are kept.
     """
 
     __slots__ = ("names",)

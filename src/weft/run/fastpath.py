@@ -82,7 +82,7 @@ def compiled_call(
 
 
 def copy_flat(args: Sequence[Any]) -> list | None:
-    """The arguments with copies of NumPy's arrays; None without those, or if others have leaves."""
+    """Return the arguments with copies of NumPy's arrays; None without any, or for other leaves."""
     copied, every = False, []
     for x in args:
         if type(x) is ndarray:

@@ -552,9 +552,9 @@ def number_operation(
 ) -> Callable:
     """Make an operation of a function of up to three operands that are often Python numbers.
 
-    The function may have NumPy's keywords `out` and `where`, with which it runs as written. With
-    `matched`, a Python number gets the dtype of the other operand, operands may be keywords, and
-    the function is one primitive, which a trace is given at once.
+    Calls with NumPy's keywords `out` and `where` run the Python function. With `matched`, a Python
+    number gets the dtype of the other operand, operands may be keywords, and the function is one
+    primitive, which a trace gets directly.
     """
     op = Operation(fun, name or fun.__name__)
     kernel, prim = op.make_kernel(), getattr(fun, "primitive", None)

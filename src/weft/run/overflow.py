@@ -115,7 +115,7 @@ def compute_in_floats(eqn: Eqn, operands: Sequence[Any]) -> np.ndarray:
 
 SUMS = (add_p, cumsum_p, dot_general_p, reduce_sum_p, sub_p)
 PRODUCTS = (abs_p, cumprod_p, integer_pow_p, mul_p, neg_p, reduce_prod_p)
-# The operations whose results are checked, with what gives the exact ones.
+# The operations with checked results, and the functions that compute the exact results.
 EXACT: dict[Primitive, Callable[[Eqn, Sequence[Any]], np.ndarray]] = {
     convert_element_type_p: truncate_operand,
     **dict.fromkeys((*SUMS, *PRODUCTS), compute_in_floats),

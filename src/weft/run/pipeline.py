@@ -110,11 +110,11 @@ class LoweredProgram(NamedTuple):
 
 
 def name_sharding(got: Any, ndim: int, whole: Any, like: Sequence[tuple[Any, Any]]) -> Any:
-    """Return a sharding that says what the compiler chose for a value of rank `ndim`.
+    """Return the sharding that the compiler chose for a value of rank `ndim`.
 
-    It is one of those in `like`, pairs of the sharding and the type of an operand, if one says the
-    same: so its spec has the length that a user gave it. Over explicit axes of a mesh it has an
-    entry for each axis. `whole` is the sharding of a value that all devices of the program have.
+    It is one of those in `like`, pairs of the sharding and the type of an operand, if an equivalent
+    one exists: so its spec has the length that a user gave it. Over explicit axes of a mesh it has
+    an entry for each axis. `whole` is the sharding of a value that all devices of the program have.
     """
     named = whole.of_engine(got, ndim)
     if not isinstance(named, NamedSharding):

@@ -34,7 +34,7 @@ def reflect_index(i: Any, n: int) -> Any:
     return jnp.minimum(i, 2 * n - 1 - i)
 
 
-# For each mode, the element that stands at an index out of range; None where none does.
+# For each mode, the element for an index out of range; None if the mode uses a fill value.
 EXTENSIONS: dict[str, Callable[[Any, int], Any] | None] = {
     "constant": None, "nearest": lambda i, n: jnp.clip(i, 0, n - 1),
     "wrap": lambda i, n: jnp.mod(i, n), "mirror": mirror_index, "reflect": reflect_index,

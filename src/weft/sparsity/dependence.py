@@ -146,7 +146,7 @@ def follow_elements(eqn: Eqn, ins: Sequence[State]) -> list[State]:
 
 
 def compose(local: Sequence[Matrix | None], ins: Sequence[State]) -> Matrix | None:
-    """Return what results depend on, if `local` says which elements of operands they depend on."""
+    """Return the dependences of results; `local` has the elements of operands that each reads."""
     found: Matrix | None = None
     for part, state in zip(local, ins, strict=True):
         if part is not None and state.depends is not None and part.nnz:

@@ -157,9 +157,9 @@ def run_checked(
 
 
 class Checked(NamedTuple):
-    """A program whose first `size` results are how it failed: the code, and the slots.
+    """A program whose first `size` results are its failure: the code, and the slots.
 
-    There are none where it cannot fail.
+    It has no such results if it cannot fail.
     """
 
     jaxpr: Jaxpr

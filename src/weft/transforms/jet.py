@@ -310,10 +310,10 @@ def interleave_terms(xs: Sequence, moved: Sequence[bool], sizes: Sequence[int], 
 def interleave_body(
     made: tuple[Jaxpr, list[bool]], moved: tuple, sizes: Sequence[int], count: int, order: int
 ) -> tuple[Jaxpr, tuple, list[bool]]:
-    """The body of a loop on series, which of its inputs move, and which of its results.
+    """Return the body of a loop on series, the marks of inputs that move, and of results.
 
-    It takes groups of `sizes` and gives a carry of `count` and others, where `made`, as `jet_jaxpr`
-    makes it, has all values first: each group is followed by the terms of those that move.
+    It takes groups of `sizes`, and returns a carry of `count` and others. `made`, by `jet_jaxpr`,
+    has all values first; here each group is followed by the terms of those of its values that move.
     """
     jaxpr, out_moved = made
     outs = count, len(out_moved) - count

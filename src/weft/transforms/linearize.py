@@ -109,9 +109,9 @@ def split_jaxpr(
 
 
 def write_fills(jaxpr: Jaxpr, consts: Sequence[Any], eqns: Sequence[Eqn]) -> tuple[Jaxpr, list]:
-    """A program and its consts except for those that `eqns` make of literals, as zeros are.
+    """Return a program and its consts, except for consts that `eqns` make of literals, like zeros.
 
-    The program makes them itself, which costs less than keeping them.
+    The program makes such consts itself, which costs less than storing them.
     """
     fills = {
         e.outvars[0]: e
@@ -140,7 +140,7 @@ class SavingRule(Primitive):
     """A family: primitives that hold programs, of whose values a policy may save some."""
 
     def save(self, params: dict, policy: Callable) -> tuple[dict, dict] | None:
-        """Two parameters as `saving_jaxpr` makes two programs of one; None if nothing is saved."""
+        """Return two parameters for `saving_jaxpr`'s two programs; None if nothing is saved."""
         raise NotImplementedError
 
 

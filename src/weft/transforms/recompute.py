@@ -1,4 +1,4 @@
-"""Residuals of a program that was cut in two: which are kept, and which are computed again."""
+"""Residuals of a program that was split in two: the stored ones, and the recomputed ones."""
 
 from __future__ import annotations
 

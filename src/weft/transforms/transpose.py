@@ -87,9 +87,9 @@ def pull_cotangents(
 ) -> None:
     """Walk back along `steps` and add the cotangents of operands to `sums`, by key.
 
-    A step begins with the keys of its operands, None for one that is not linear, and the keys of
-    its results, whose cotangents are taken out of `sums`. `pull(step, cts)` returns a cotangent for
-    each operand of a step. None is zero in `cts`; None or Zero is zero in the result.
+    A step begins with the keys of its operands, None for a nonlinear operand, and the keys of its
+    results. The cotangents of the results are taken out of `sums`. `pull(step, cts)` returns a
+    cotangent for each operand of a step. None is zero in `cts`; None or Zero is zero in the result.
     """
     for step in reversed(steps):
         results = step[1]
@@ -167,11 +167,11 @@ def dual_aval(aval: ShapedArray) -> ShapedArray:
 def backward_jaxpr(
     jaxpr: Jaxpr, linear: tuple[bool, ...], moved: tuple[bool, ...], force: tuple[bool, ...] = ()
 ) -> tuple[Jaxpr, list[bool]]:
-    """The transpose of a closed jaxpr in its `linear` inputs, as a program.
+    """Return the transpose of a closed jaxpr in its `linear` inputs, as a program.
 
     It maps (the other inputs, cotangents of the `moved` outputs) to the cotangents of the linear
-    inputs that are not Zero; also returned: which those are. `force`, with an entry for each
-    linear input, gives zeros in place of Zero.
+    inputs that are not Zero; also returned: the marks of these inputs. `force`, with an entry for
+    each linear input, returns zeros in place of Zero.
     """
     out_moved: list[bool] = []
     forced = force or (False,) * sum(linear)

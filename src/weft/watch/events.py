@@ -1,7 +1,7 @@
-"""Listening to what weft does: how long traces, lowerings and compiles take, hits of the cache.
+"""Events: durations of traces, lowerings and compilations, and hits of the cache.
 
 Listeners get events under the names that JAX's users listen for; anybody may record more. Nothing
-is kept: an event without a listener is lost.
+is stored: an event without a listener is lost.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ NOWHERE = ElementOrigins((), np.full((), -1, np.int64))
 
 
 def new_origin(aval: ShapedArray) -> Origin:
-    """The origin of what an operation computes; of what can be no key, one for nothing."""
+    """Return the origin of a new value; a cheap constant if the value cannot be a key."""
     make = (lambda: new_elements(aval.shape)) if aval.dtype == WORD else (lambda: NOWHERE)
     return Origin(make, new=True)
 
@@ -177,7 +177,7 @@ class Walk:
         return [new_origin(v.aval) for v in eqn.outvars]
 
     def inside(self, eqn: Eqn, args: list[Origin]) -> list[Origin] | None:
-        """Walk through what an equation holds; None where it does not say how that runs."""
+        """Walk through the programs of an equation; None if it does not declare how they run."""
         bodies = bodies_of(eqn)
         if not bodies:
             return None
@@ -299,10 +299,10 @@ class Walk:
 
 
 def move_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
-    """The origins of what places the elements of its operands somewhere; None if not known where.
+    """Return the origins of results that move operands' elements; None if that is not known.
 
-    Operands that are not words say where, in numbers. One word is never a key: those made of such
-    are new. Where elements go is found by applying the primitive to their places.
+    Operands that are not words are numbers that decide the moves. A single word is never a key, so
+    results made of single words are new. The moves are found by applying the primitive to indices.
     """
     words = [a.aval.dtype == WORD for a in eqn.invars]
     single = any(w and not a.aval.shape for a, w in zip(eqn.invars, words, strict=True))

@@ -43,7 +43,7 @@ def new_capsule(pointer: Any) -> Any:
 
 
 def refuse_private_target(op: str, target: str) -> None:
-    """Raise where what a file or a text says names a target that is this process's own."""
+    """Raise if a name from a file or a text is a target that belongs to this process."""
     if _PRIVATE_TARGET.match(target):
         raise ValueError(
             f"{op} must not call kernels of weft nor Python functions, which only programs of this "

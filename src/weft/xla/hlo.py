@@ -23,7 +23,7 @@ from weft.mesh.plugins import GPUS
 from weft.mesh.typed import entries_of
 from weft.options import trace_context
 
-# The type of a token: what a call of the host is given, and gives on where their order matters.
+# The type of a token, which a host call takes, and returns if calls are ordered.
 TOKEN = ShapedArray((), np.dtype(np.int32))
 
 MAX_PATTERNS = 10_000  # of a platform
@@ -239,7 +239,7 @@ class Builder:
         return pattern, bool(others)
 
     def again(self, pattern: Pattern, names: list[str]) -> list[Value]:
-        """Write lines like earlier ones, with other operands, whose names are given."""
+        """Write lines like earlier ones, with the names of other operands."""
         text, pick, new, outs = pattern
         count = self.count = self.count + 1
         name = f"%{count}"

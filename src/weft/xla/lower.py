@@ -169,10 +169,10 @@ def lower_module(
     donated: Sequence[int] = (),
     consts: Sequence[Any] = (),
 ) -> Module:
-    """The module whose main function is a physical jaxpr, with `consts` as constants of it.
+    """Return the module with a physical jaxpr as its main function, and `consts` as its constants.
 
-    `donated` names parameters given away. Over a mesh, `parameters` and `results` are the shardings
-    known, None for the others.
+    `donated` names donated parameters. Over a mesh, `parameters` and `results` are the known
+    shardings, None for the others.
     """
     over = placement.devices if placement is not None and placement.partitioned else ()
     builder = LocatingBuilder if config.locate_operations else Builder

@@ -129,12 +129,12 @@ def shardings_in(jaxpr: Jaxpr) -> tuple:
 
 
 def explicit_mesh(placement: Placement) -> Mesh | AbstractMesh | None:
-    """The mesh of a program whose explicit axes types refer to; None where it has none."""
+    """Return the mesh of the explicit axes in a program's types; None if they have none."""
     meshes = (getattr(s, "mesh", None) for s in (*placement.arguments, placement.whole))
     return next((m for m in meshes if m is not None and m.explicit_axes), None)
 
 
 def wide_sharding(x: Any) -> Any:
-    """The sharding of an array that is bound to a mesh; None of any other value."""
+    """Return the sharding of an array that is bound to a mesh; None for other values."""
     sharding = bound_to(x)
     return sharding if hasattr(sharding, "mesh") else None

@@ -1,4 +1,4 @@
-"""custom_partitioning: the split that the user wrote runs, and gives what the function gives."""
+"""custom_partitioning: the user's partition runs, with the same results as the function."""
 
 import numpy as np
 import pytest

@@ -35,7 +35,7 @@ OTHERWISE = {
     ],
 }
 EXCUSED = {name for names in OTHERWISE.values() for name in names}
-# What JAX refuses is refused, or computed: which of both, the tests below and other files say.
+# weft raises or computes where JAX raises; the tests below and other files say which.
 ANSWERED = [name for name in PROGRAMS if GOLDEN[name] != "error" and name not in EXCUSED]
 
 

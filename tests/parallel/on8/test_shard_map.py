@@ -442,7 +442,8 @@ def test_one_within_another_must_be_over_other_axes():
         on_line(weft.pmap(lambda x: x, axis_name="p"))(x)
 
 
-# --- what goes in and comes out -------------------------------------------------------------------
+# --- inputs and outputs
+# ----------------------------------------------------------------------------
 
 
 def test_pytrees_prefixes_and_nothing():

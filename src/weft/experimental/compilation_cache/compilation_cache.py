@@ -22,5 +22,5 @@ def is_initialized() -> bool:
 
 
 def reset_cache() -> None:
-    """Keep programs where they are by default again; nothing that is kept is lost."""
+    """Store programs in the default directory again; stored programs are not lost."""
     config.update("compilation_cache_dir", None)

@@ -291,10 +291,11 @@ def ranks_of(arrays: Sequence[Any], holder: Any = None) -> tuple:
 def follow_batches(
     name: str, shape: tuple[int, ...], ranks: Sequence[int | None], arrays: Sequence[Any], own: int
 ) -> tuple[int, ...]:
-    """The shape of a sparse array whose arrays have more, or fewer, axes of batches than it had.
+    """Return the shape of a sparse array whose arrays have gained or lost batch axes.
 
-    So `vmap`, `scan` and `tree_map` make one of each element of a batch, and a batch of many.
-    `ranks` are those that the arrays had; the last one, of indices, has `own` axes beside batches.
+    `vmap`, `scan` and `tree_map` split a batch into elements, and join elements to a batch, in this
+    way. `ranks` are the former ranks of the arrays; the last array, the indices, has `own` axes
+    besides batch axes.
     """
     found = ranks_of(arrays)
     if None in found or None in ranks:

@@ -181,7 +181,7 @@ def order_entries(indices: Any) -> Any:
 
 
 def group_entries(indices: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
-    """The order of entries by place, padding last; so ordered, their places, and which are new."""
+    """Return the order of entries by place, padding last; sorted places; marks of new places."""
     valid = mark_valid(indices, shape)
     indices = jnp.where(valid[:, None], indices, padding_indices(shape, indices.dtype))
     order = order_entries(indices)

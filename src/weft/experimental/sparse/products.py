@@ -278,7 +278,7 @@ def count_matches(left: Any, right: Any) -> tuple[Any, Any, Any]:
 
 
 def list_matches(order: Any, start: Any, count: Any, room: int) -> tuple[Any, Any, Any]:
-    """Pairs of entries that match: places in `left` and `right`, and which of `room` are there."""
+    """Return pairs of matching entries: places in `left` and `right`, and marks of valid pairs."""
     ends = jnp.cumsum(count, dtype=np.int32)
     slot = lax.iota(np.int32, room)
     if not count.size or not order.size:

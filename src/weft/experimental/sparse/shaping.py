@@ -292,7 +292,7 @@ def bcoo_reshape(
 
 
 def count_axes(shape: tuple[int, ...], part: tuple[int, ...]) -> int | None:
-    """Return how many first axes of a shape hold the elements of `part`; None if none do."""
+    """Return the number of leading axes that hold the elements of `part`; None if none do."""
     if not part:
         return 0
     products = [math.prod(shape[: k + 1]) for k in range(len(shape))]
