@@ -235,8 +235,6 @@ EXISTING = [
     Row("scipy.special.comb 0", special.comb, lambda n, k: 0 * n, [(3, 4), (3, -1), (-1, 1)]),
     Row("scipy.special.poch", special.poch, mp.rf,
         [(1, 0), (1, 1), (2, 1), (0.5, 0.5), (0, 1), (0, 2), (-1, 3)]),
-    Row("scipy.special.poch 2", lambda z: special.poch(z, 2.0), lambda z: z * (z + 1),
-        [(0,), (-1,), (-3,), (0.5,)]),
     Row("scipy.special.polygamma 1", lambda x: special.polygamma(1, x), lambda x: mp.psi(1, x),
         [(1,), (2,)]),
     Row("scipy.special.bessel_jn 2", lambda x: special.bessel_jn(x, v=2)[2],
