@@ -78,6 +78,10 @@ ROWS = {
         lambda x: special.betaln(x, 2.0), lambda x: -mp.log(x * (x + 1)), UP_TO(1e5, SIZES)
     ),
     "gammaln": (special.gammaln, mp.loggamma, SIZES[1:]),
+    "boxcox": (  # exp(88.7) is the largest power
+        lambda p: special.boxcox(10.0, p), lambda p: (mp.power(10, p) - 1) / p,
+        [0.5, 3, 38, 38.6, 39],
+    ),
     "logit": (special.logit, lambda x: mp.log(x / (1 - x)), [v for v in INSIDE if v > 0]),
 }  # fmt: skip
 

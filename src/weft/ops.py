@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.associative_scan import associative_scan
 from weft.api.custom_rules import custom_jvp
-from weft.api.scan import associative_scan
 from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError, TracerError
 from weft.numpy import choice, elementwise, reductions

@@ -36,7 +36,8 @@ def test_the_line(caplog):
     assert record.name == "weft.trace" and record.levelname == "WARNING"
     assert record.getMessage() == (
         f"traced <lambda> again at test_cache_misses.py:{line}: argument `x` was f32[] (weakly "
-        "typed), is f32[3]. Hint: each shape is traced and compiled; jit(f, sizes=...) pads to a few."
+        "typed), is f32[3]. Hint: each shape is traced and compiled; jit(f, sizes=...) pads to a "
+        "few."
     )
 
 

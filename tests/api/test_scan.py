@@ -8,7 +8,8 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import grad, jit, lax, make_jaxpr, vmap
-from weft.api.scan import associative_scan, scan
+from weft.api.associative_scan import associative_scan
+from weft.api.scan import scan
 from weft.errors import DtypeError, PytreeError, ShapeError
 
 XS = np.arange(6.0, dtype=np.float32).reshape(3, 2)

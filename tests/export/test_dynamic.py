@@ -148,6 +148,11 @@ def test_programs(name):
 
 
 # Functions of a vector of a symbolic size, which hold for all sizes from one on.
+def compose(first, second):
+    """Affine maps, one after the other."""
+    return first[0] * second[0], second[0] * first[1] + second[1]
+
+
 OF_A_VECTOR = {
     "associative_scan": lambda x: [lax.associative_scan(jnp.add, x, reverse=r) for r in (0, 1)],
     "strided": lambda x: [
@@ -174,6 +179,11 @@ OF_A_VECTOR = {
     ],
     "calculus": lambda x: [
         jnp.diff(x), jnp.trapezoid(x), jnp.interp(x, jnp.sort(x), x), jnp.ediff1d(x),
+    ],
+    "associative": lambda x: [
+        lax.associative_scan(jnp.add, x), *lax.associative_scan(compose, (x, x + 1), reverse=True),
+        lax.associative_scan(jnp.matmul, jnp.cos(x)[:, None, None] + jnp.eye(2)),
+        lax.associative_scan(jnp.maximum, jnp.outer(jnp.cos(x), x), axis=1),
     ],
     "made": lambda x: [
         jnp.arange(x.shape[0]), jnp.arange(1, x.shape[0]), jnp.arange(0, x.shape[0], 2),
@@ -249,6 +259,7 @@ DIFFERENTIATED = [
     lambda x: weft.vmap(lambda a: a * jnp.sum(x * a))(x), lambda x: x.reshape(-1, 1) ** 2,
     lambda x: nn.one_hot(jnp.argsort(x), x.shape[0]) * x, lambda x: jnp.stack([x, x * x], 1),
     lambda x: lax.fori_loop(0, x.shape[0], lambda i, c: c * 0.5 + x[i], jnp.float32(1)) ** 2,
+    lambda x: lax.associative_scan(compose, (jnp.cos(x), x)),
     lambda x: jnp.linspace(0, 1, x.shape[0]) * x**2, lambda x: jnp.arange(0.0, x.shape[0]) * x**2,
 ]  # fmt: skip
 

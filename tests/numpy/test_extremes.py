@@ -13,7 +13,7 @@ import scipy.special
 
 import weft
 import weft.numpy as jnp
-from tests.numpy.evaluation import evaluate, evaluate_weft
+from tests.numpy.evaluation import evaluate, evaluate_numpy, evaluate_weft
 
 INTEGERS = "int8 uint8 int16 int32 uint32 int64 uint64".split()  # noqa: SIM905
 FLOATS = ["float16", "float32", "float64"]
@@ -168,3 +168,27 @@ def test_eager_functions_at_the_extremes(dtype):
 
     wrong = find_differences(dtype, name_functions(), run)
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("home", ["np", pytest.param("sp.special", marks=pytest.mark.slow)])
+def test_numbers_below_the_least_normal_one(home):
+    """CPUs take them for 0: a result is that of the number, or that of a zero of its sign."""
+    names = name_functions() if home == "np" else weft.scipy.special.__all__
+    v = np.array([1e-45, 1e-42, 1.1e-38, -1e-45, -1e-42, -1.1e-38], np.float32)
+    calls = [f"{home}.{name}(v)" for name in names]
+    exact, flushed = (
+        {
+            call: found[0]
+            for call, found in evaluate_numpy(calls, {"v": x}).items()
+            if np.shape(found[0]) == v.shape and found[0].dtype.kind in "biuf"
+        }
+        for x in (v, np.copysign(np.float32(0), v))
+    )
+    found, wrong = evaluate_weft(exact, {"v": v}), []
+    for call, want in exact.items():
+        got = np.asarray(found[call][0])
+        near = lambda x, got=got: np.isclose(got, x.astype(got.dtype), 1e-5, 3e-38, equal_nan=True)
+        if not np.all(near(want) | near(flushed[call])):
+            wrong.append(f"{call}: {got} for {want}")
+    assert not wrong, "\n".join(wrong)
+    assert len(exact) > 25

@@ -972,17 +972,88 @@ def test_each_function_of_a_custom_vjp_writes_a_reference_in_a_loop_that_is_diff
     assert (calls[...], forwards[...], backwards[...]) == (times, 2 * times, 2 * times)
 
 
-def test_rules_that_share_a_reference_in_a_loop_that_is_differentiated():
+def step(r, by):
+    """What a reference holds depends on the order of such steps."""
+    r[0] = r[0] * 1.5 + by
+
+
+def share(form, r, optimize_remat):
+    """A function and its fwd, which both write to `r`; and by how much fwd steps."""
+
+    def sine(x, r):
+        step(r, 1.0)
+        return jnp.sin(x)
+
+    def fwd(x, r):
+        step(r, 2.0)
+        return jnp.sin(x), x
+
+    if form == "closed over":
+        f = weft.custom_vjp(lambda x: sine(x, r))
+        f.defvjp(
+            lambda x: fwd(x, r), lambda x, ct: (ct * jnp.cos(x),), optimize_remat=optimize_remat
+        )
+        return f, 2.0
+    f = weft.custom_vjp(sine)
+    again = form == "called again"
+    rule = (lambda x, r: (f(x, r), x)) if again else fwd
+    f.defvjp(rule, lambda x, ct: (ct * jnp.cos(x), None), optimize_remat=optimize_remat)
+    return lambda x: f(x, r), 1.0 if again else 2.0
+
+
+@pytest.mark.sample(one_in=4)
+@pytest.mark.parametrize("form", ["closed over", "passed", "called again"])
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_a_function_and_its_forward_rule_share_a_reference(wrap, form):
+    r, (around, times) = weft.new_ref(jnp.ones(2)), WRAPS[wrap]
+    f, by = share(form, r, False)
+    held, want, x = 1.0, 1.0, 1.0
+    assert around(f)(1.0) != 1.0
+    for _ in range(times):
+        held, want, x = held * 1.5 + 1.0, want * np.cos(x), np.sin(x)
+    assert r[...].tolist() == [held, 1.0]
+    for grad in (weft.grad(around(f)), weft.jit(weft.grad(around(f)))):
+        assert grad(1.0) == pytest.approx(want)
+        for _ in range(times):
+            held = held * 1.5 + by
+    assert r[...].tolist() == pytest.approx([held, 1.0])
+
+
+def test_a_shared_reference_where_the_forward_rule_is_left_out():
+    r = weft.new_ref(jnp.ones(2))
+    f, _ = share("called again", r, True)
+    weft.grad(in_scan(weft.checkpoint(f)))(1.0)
+    assert r[...].tolist() == [8.125, 1.0]
+    f = weft.custom_vjp(jnp.sin)  # bwd has a reference, which is no result of fwd's program
+    f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (step(r, 1.0), (ct,))[1], optimize_remat=True)
+    assert weft.grad(f)(1.0) == 1.0 and r[0] == 13.1875
+
+
+def test_references_that_a_function_must_not_share_with_its_rules_in_a_loop():
     r = weft.new_ref(0.0)
     count = lambda y: (weft.ref.addupdate(r, ..., 1.0), y)[1]
+    say = "a reference that a function and its rules share must not "
     f = weft.custom_vjp(lambda x: count(x * 2))
+    f.defvjp(lambda x: (x * 2, None), lambda _, ct: (count(ct * 2),))
+    with pytest.raises(RefError, match=say + "be used by bwd as well; got one of <lambda>"):
+        weft.grad(in_scan(f))(1.0)
+    f = weft.custom_vjp(lambda x: x * r[...])
     f.defvjp(lambda x: (count(x * 2), None), lambda _, ct: (ct * 2,))
-    with pytest.raises(RefError, match="a loop or a branch that is differentiated; got <lambda>"):
+    with pytest.raises(RefError, match=say + "be written only by the rule; got one of <lambda>"):
         weft.grad(in_scan(f))(1.0)
     f = weft.custom_vjp(lambda x: x * 2)
     f.defvjp(lambda x: (count(x * 2), None), lambda _, ct: (count(ct * 2),))
     with pytest.raises(RefError, match="in a loop that is differentiated, must not use references"):
         weft.grad(in_scan(f))(1.0)
+    f = weft.custom_vjp(lambda x, r: x * r[...])
+    f.defvjp(lambda x, r: (x * r[...], None), lambda _, ct: (ct * 2, None))
+
+    def inside(x):
+        own = weft.new_ref(x)
+        return in_scan(lambda x: f(x, own))(x)
+
+    with pytest.raises(RefError, match=say + "hold differentiated values; got one of <lambda>"):
+        weft.grad(inside)(1.0)
 
 
 def test_a_result_beside_a_reference_that_a_function_writes_may_be_unused():

@@ -324,6 +324,29 @@ def test_derivatives_at_edges(name, xs, want):
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow  # compiles for 10 seconds
+def test_derivatives_of_poch_at_its_zeros():
+    """At whole z of 0 and below; a whole m gives polynomials in z."""
+    cases = {  # (z, m): the first three derivatives in z
+        (0.0, 1.0): (1, 0, 0),
+        (0.0, 2.0): (1, 2, 0),
+        (-1.0, 3.0): (-1, 0, 6),
+        (-3.0, 2.0): (-5, 2, 0),  # z + m is a pole of gamma too
+        (-3.0, 3.0): (11, -12, 6),
+        (-2.0, 0.5): (4.7265436024209375, -2.0761597484472145, 92.62913166513083),  # mpmath
+    }
+
+    def slopes(z, m):
+        funs = [lambda z: special.poch(z, m)]
+        for _ in range(3):
+            funs.append(lambda z, f=funs[-1]: weft.jvp(f, (z,), (1.0,))[1])
+        return [f(z) for f in funs[1:]]
+
+    with weft.enable_x64(True):
+        got = weft.jit(weft.vmap(slopes))(*np.array([*cases]).T)
+    np.testing.assert_allclose(np.array(got).T, [*cases.values()], 1e-9, 1e-13)
+
+
 # --- transformations, dtypes ----------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from weft.api.structures import cut_structure, leaf_paths
 from weft.control.custom import custom_jvp_p, custom_vjp_p
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.primitive import Zero
+from weft.core.ref import is_ref
 from weft.core.source import boundary
 from weft.core.trace import current
 from weft.errors import PytreeError, ShapeError
@@ -37,7 +38,7 @@ from weft.pytrees import (
     tree_map,
     unflatten,
 )
-from weft.util import Record, copy_names, find_global_name, fun_name
+from weft.util import Record, copy_names, find_global_name, fun_name, partition
 from weft.xla.array import ArrayImpl, require_alive
 
 
@@ -668,14 +669,17 @@ class _Call:
     def bind(self, leaves: list) -> list:
         """Apply the primitive; what the function closes over leads, then what the rules do.
 
-        The leaves are not kept, for programs hold this object.
+        A reference that both close over is an operand once, among those of the rules. The leaves
+        are not kept, for programs hold this object.
         """
         owner, nondiff = self.owner, list(self.nondiff.values())
-        consts = find_closed_over(owner.fun, nondiff)
         self.closed = find_closed_over(owner.bwd, nondiff)
         self.count_bwd = len(self.closed)
         seen = {*map(id, self.closed)}
         self.closed += [x for x in find_closed_over(owner.jvp, owner.fwd) if id(x) not in seen]
+        consts = find_closed_over(owner.fun, nondiff)
+        by_rules = {id(x) for x in self.closed if is_ref(x)}
+        consts, self.shared = partition([id(x) in by_rules for x in consts], consts)
         params = {
             "name": self.name,
             "call_jaxpr": Hoisted(self.call, consts) if consts else self.call,
@@ -695,7 +699,9 @@ class _Call:
 
     def call(self, *values: Any) -> list:
         """The function's results."""
-        outs = self.flat(*values[len(self.closed) :])
+        given = dict(zip(map(id, self.closed), values, strict=False))
+        shared = [given[id(x)] for x in self.shared]
+        outs = substitute(self.flat, self.shared, shared, values[len(self.closed) :])
         self.out_tree, self.out_avals = self.flat.out_tree, [typeof(x) for x in outs]
         return outs
 

@@ -1,4 +1,4 @@
-"""`scan`, `map`, `associative_scan`: loops over arrays, on pytrees.
+"""`scan`, `map`: loops over arrays, on pytrees.
 
 What a scan is, with its rules, is control/scan.py; loops of unknown length are api/while_loop.py's.
 """
@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.api import bodies
-from weft.api.cond import cond
 from weft.api.functions import avals_of, check_callable, leaf_names
 from weft.api.structures import has_float0, hide_float0, show_structure, stack_float0
 from weft.control.jit import jit_p
@@ -21,13 +20,12 @@ from weft.core.primitive import Axis
 from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError, ShardingTypeError
 from weft.options import config
-from weft.primitives.cumulative import reduce_running
-from weft.primitives.families import check_integer, normalize_axis
-from weft.primitives.layout import collapse, expand_dims, reshape, rev, squeeze, transpose
+from weft.primitives.families import check_integer
+from weft.primitives.layout import collapse, reshape
 from weft.primitives.slicing import concatenate, index_in_dim, slice_in_dim, stack
 from weft.pytrees import PyTreeDef, flatten, structure, tree_map, unflatten
 from weft.transforms.batch import batch_jaxpr, mapped_aval
-from weft.util import SymbolicSize, fun_name
+from weft.util import fun_name
 
 
 @boundary
@@ -301,103 +299,3 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
 def scan_without_carry(jaxpr: Jaxpr, consts: Sequence[Any], xs: Sequence[Any], length: int) -> list:
     """A scan that carries nothing."""
     return bind_scan(jaxpr, consts, [], xs, {"length": length, "reverse": False, "unroll": 1})
-
-
-@boundary
-def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """Combine all prefixes of arrays along an axis by an associative function, in parallel.
-
-    The result at i combines the elements 0 to i, as `cumsum` does for the sum. `fn` is called about
-    2 log2(n) times on many elements at once, so the depth is O(log n) and the work O(n). It is for
-    recurrences whose step is associative, such as linear ones; for others use `scan`. Along an axis
-    of symbolic size (`export`, and `jit` with `sizes`), it is a `scan` of one element at a time.
-
-    Args:
-      fn: a function `fn(a, b)` of two pytrees like `elems` that returns a pytree like them. It
-        must be associative, and act on each element along the axis separately: its operands are
-          slices
-        with many elements. `a` precedes `b`.
-      elems: a pytree of arrays that are equally long along `axis`.
-      reverse: if True, the result at i combines the elements i to n - 1, from the end: `fn(a, b)`
-        then gets the later elements as `a`. The default is False.
-      axis: the axis to go along, an int; the default is the first. Negative axes count from the
-        end.
-
-    Returns:
-      A pytree of arrays like `elems`, of the same shapes and dtypes.
-
-    Raises:
-      PytreeError: `fn` returns another structure than `elems` has.
-      ShapeError: the arrays differ in length along the axis, or do not have the axis; `fn` returns
-        another shape or dtype.
-
-    References:
-      Guy Blelloch, "Prefix sums and their applications", 1990.
-
-    >>> print(lax.associative_scan(jnp.maximum, jnp.array([1, 3, 2, 4])))
-    [1 3 3 4]
-
-    The recurrence y[i] = a[i] y[i-1] + b[i] composes affine maps:
-
-    >>> def compose(first, second):
-    ...     return first[0] * second[0], second[0] * first[1] + second[1]
-    >>> a, b = jnp.full(4, 0.5), jnp.ones(4)
-    >>> print(lax.associative_scan(compose, (a, b))[1])
-    [1.    1.5   1.75  1.875]
-    """
-    check_callable("associative_scan", fn)
-    leaves, tree = flatten(elems)
-    avals = avals_of("associative_scan", leaves, structure(((elems,), {})), fn)
-    if not avals:
-        return elems
-    axes = [normalize_axis("associative_scan", axis, a.ndim) for a in avals]
-    sizes = [a.shape[d] for a, d in zip(avals, axes, strict=True)]
-    for name, a, n in zip(leaf_names("elems", tree), avals, sizes, strict=True):
-        if n != sizes[0]:
-            raise ShapeError(
-                f"associative_scan: arrays must be equally long along axis {axis}; "
-                f"got {avals[0]} at {leaf_names('elems', tree)[0]} and {a} at {name}."
-            )
-
-    def combine(xs: Sequence[Any], ys: Sequence[Any]) -> list:
-        out, out_tree = flatten(fn(unflatten(tree, xs), unflatten(tree, ys)))
-        if out_tree != tree:
-            raise PytreeError(
-                f"associative_scan: {fun_name(fn)} must return the structure of elems, {tree}; "
-                f"got {out_tree}."
-            )
-        for name, x, y in zip(leaf_names("elems", tree), xs, out, strict=True):
-            if typeof(x).strong() is not typeof(y).strong():
-                raise ShapeError(
-                    f"associative_scan: {fun_name(fn)} must return the type that it is given; "
-                    f"got {typeof(y)} for {typeof(x)} at {name}."
-                )
-        return out
-
-    flip = (lambda x, d: rev(x, (d,))) if reverse else (lambda x, d: x)
-    xs = [flip(x, d) for x, d in zip(leaves, axes, strict=True)]
-    reduce = combine_in_order if isinstance(sizes[0], SymbolicSize) else reduce_running
-    ys = reduce(combine, xs, axes)
-    return unflatten(tree, [flip(y, d) for y, d in zip(ys, axes, strict=True)])
-
-
-def combine_in_order(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) -> list:
-    """Combine all prefixes one by one: how often a symbolic size can be halved is unknown."""
-
-    widen = lambda row: [expand_dims(r, (d,)) for r, d in zip(row, axes, strict=True)]
-
-    def step(carry: tuple, row: list) -> tuple[tuple, list]:
-        starts, before = carry
-        ys = cond(starts, lambda xs, ys: ys, combine, before, widen(row))
-        return (False, ys), [squeeze(y, (d,)) for y, d in zip(ys, axes, strict=True)]
-
-    rows = [bring_forward(x, d) for x, d in zip(xs, axes, strict=True)]
-    first = [slice_in_dim(x, 0, 1, axis=d) for x, d in zip(xs, axes, strict=True)]
-    ys = scan(step, (True, first), rows)[1]
-    return [bring_forward(y, d, back=True) for y, d in zip(ys, axes, strict=True)]
-
-
-def bring_forward(x: Any, axis: int, back: bool = False) -> Any:
-    """Move an axis to the front, or the first axis back to its place."""
-    order = [axis, *[a for a in range(typeof(x).ndim) if a != axis]]
-    return transpose(x, [order.index(a) for a in range(len(order))] if back else order)

@@ -6,7 +6,7 @@ decorators are in api/custom_rules.py; what the functions close over, in api/clo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from weft import dtypes
@@ -15,6 +15,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, Var
 from weft.core.primitive import Axis, Body, Linear, Primitive, Zero, tangents_of
+from weft.core.ref import is_ref
 from weft.core.source import own_lines
 from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer, run_once
@@ -24,11 +25,12 @@ from weft.passes.discharge import state_effects
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
+from weft.primitives.state import discharge_fwd_rule
 from weft.transforms.batch import batch_jaxpr, batch_to_front, mapped_aval, unmapped_aval
 from weft.transforms.check import CheckTrace, skip_checks
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
-from weft.util import select_masked
+from weft.util import insert_at, select_masked
 from weft.watch.leaks import stage_function
 from weft.xla.lower import lower_jaxpr
 
@@ -76,7 +78,8 @@ class CustomCall(Call):
     The first `num_consts` operands are values that the function closed over, hoisted by the call or
     when it was staged; the derivative rules do not see them. Where references are discharged, the
     last `num_held` of these operands are the values of references that the function writes, and so
-    are its last results. A rule does not write them, so that they stay unchanged.
+    are its last results. A rule does not write them, so that they stay unchanged. The `num_stored`
+    results before them are the values of references that the rules are given as well.
     """
 
     program = "call_jaxpr"
@@ -103,30 +106,41 @@ class CustomCall(Call):
         return [*consts, *args], {**params, "call_jaxpr": close_jaxpr(jaxpr), "num_consts": count}
 
     def discharge(self, params, refs, written, verb):
-        n = params["num_consts"]
-        if any(r is not None for r in refs[n:]):
+        n, held = params["num_consts"], num_held(params)
+        own = [i for i in written if i < n]
+        shared = [i for i in written if i >= n]  # with the rules
+        params = self.discharge_rules(params, refs[n:], [i - n for i in shared])
+        call = verb(params["call_jaxpr"], range(len(refs)), written)
+        kept = [i for i in range(n - held) if i not in own]
+        order = [*kept, *range(n - held, n), *own, *range(n, len(refs))]
+        count = len(call.outvars) - len(written)
+        last, end = count - held, count + len(own)
+        results = [*range(last), *range(end, len(call.outvars)), *range(last, end)]
+        invars, outvars = [call.invars[i] for i in order], [call.outvars[k] for k in results]
+        call = call.replace(invars=invars, outvars=outvars)
+        if own:
+            params = {**params, "num_held": held + len(own)}
+        places = [*range(count), *[~i for i in own], *[~i for i in shared]]
+        return {**params, "call_jaxpr": call}, order, [places[k] for k in results]
+
+    def discharge_rules(
+        self, params: dict, refs: Sequence[Hashable | None], written: Sequence[int]
+    ) -> dict:
+        """The parameters where rules are given values of `refs`; the function writes `written`."""
+        if any(r is not None for r in refs):
             raise RefError(
-                f"{self.name}: the rules of a function must not use references that the function "
+                f"{self.name}: a rule of forward mode must not use references that the function "
                 f"uses as well, in a loop or a branch that is differentiated; got {params['name']}."
                 " Hint: pass it r[...], and return what is to be written."
             )
-        call = verb(params["call_jaxpr"], range(len(refs)), written)
-        held = num_held(params)
-        kept = [i for i in range(n - held) if i not in written]
-        order = [*kept, *range(n - held, n), *written, *range(n, len(refs))]
-        call = call.replace(invars=[call.invars[i] for i in order])
-        if written:
-            params = {**params, "num_held": held + len(written)}
-        count = len(call.outvars) - len(written)
-        places = [*range(count), *[~i for i in written]]
-        return {**params, "call_jaxpr": call}, order, places
+        return params
 
     def transpose(self, cts, *args, call_jaxpr, **params):
         return backward(call_jaxpr, (), args, cts)
 
     def dce(self, eqn, live):
-        own = len(live) - num_held(eqn.params)
-        live = [*live[:own], *[True] * (len(live) - own)]  # held values pass through unchanged
+        own = len(live) - num_held(eqn.params) - num_stored(eqn.params)
+        live = [*live[:own], *[True] * (len(live) - own)]  # what references hold is kept
         if all(live):
             return eqn
         params = dict(eqn.params)
@@ -176,6 +190,11 @@ def num_held(params: dict) -> int:
     return params.get("num_held", 0)
 
 
+def num_stored(params: dict) -> int:
+    """Return the number of results that references hold which the rules are given."""
+    return params.get("num_stored", 0)
+
+
 def keep_live_fwd(fwd: Callable, live: Sequence[bool]) -> Callable:
     """A forward rule for a call some of whose results are used."""
 
@@ -187,7 +206,8 @@ def keep_live_fwd(fwd: Callable, live: Sequence[bool]) -> Callable:
             given = iter(cts)
             return pull(held, [next(given) if z is None else z for z in dead])
 
-        return select_masked(outs, live), residuals, pull_live
+        kept = [*select_masked(outs[: len(live)], live), *outs[len(live) :]]
+        return kept, residuals, pull_live
 
     return of_live
 
@@ -269,6 +289,8 @@ class CustomVJP(CustomCall):
                 outs, residuals, pull = forward_for_remat(primals, moves, params)
             else:
                 outs, residuals, pull = params["fwd"](primals[n:], moves)
+        own = len(outs) - num_stored(params)
+        outs, stored = outs[:own], outs[own:]
         out_avals = [typeof(x).to_tangent() for x in outs]
         count, rule = len(residuals), None
         if params["jvp"] is not None:
@@ -287,8 +309,15 @@ class CustomVJP(CustomCall):
             )
         )
         dots = [Zero(a) if a.dtype == dtypes.float0 else next(moved) for a in out_avals]
+        dots += [Zero(typeof(x).to_tangent()) for x in stored]
         held = slice(n - num_held(params), n)
-        return [*outs, *primals[held]], [*dots, *tangents[held]]
+        return [*outs, *stored, *primals[held]], [*dots, *tangents[held]]
+
+    def discharge_rules(self, params, refs, written):
+        if params["jvp"] is not None or all(r is None for r in refs):
+            return super().discharge_rules(params, refs, written)
+        fwd = discharge_fwd_rule(params["fwd"], refs, written, params["name"])
+        return {**params, "fwd": fwd, "num_stored": num_stored(params) + len(written)}
 
     def batch(self, axis, args, dims, **params):
         outs = self.apply(*args, **self.batch_params(axis, dims, params))
@@ -504,13 +533,15 @@ def forward_for_remat(
 
     def flat(*xs: Any) -> list:
         outs, residuals, pull = params["fwd"](xs[n:], moves)
-        found[:] = len(outs), pull
-        return [*outs, *xs[n - held : n], *residuals]
+        refs = {k: [*map(id, xs)].index(id(r)) for k, r in enumerate(residuals) if is_ref(r)}
+        found[:] = len(outs), pull, refs
+        return [*outs, *xs[n - held : n], *[r for r in residuals if not is_ref(r)]]
 
     held = num_held(params)
     both = remat_opt_p.apply(*primals, fwd_jaxpr=flat, num_fwd_consts=0, **params)
-    count, pull = found
-    return both[:count], both[count + held :], pull
+    count, pull, refs = found
+    residuals = insert_at(both[count + held :], {k: primals[i] for k, i in refs.items()})
+    return both[:count], residuals, pull
 
 
 def add_tangents(s: Any, t: Any) -> Any:

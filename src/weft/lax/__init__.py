@@ -116,7 +116,8 @@ HOMES = {
     "weft.control.loop": ("while_p"),
     "weft.api.while_loop": ("fori_loop while_loop"),
     "weft.control.scan": ("scan_p"),
-    "weft.api.scan": ("associative_scan map scan"),
+    "weft.api.associative_scan": ("associative_scan"),
+    "weft.api.scan": ("map scan"),
     "weft.lax.values": ("dtype full full_like shape_as_value stage"),
     "weft.lax.windows": (
         "gather scatter scatter_add scatter_apply scatter_max scatter_min scatter_mul scatter_sub"

@@ -1,7 +1,7 @@
 """Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp.
 
 They are lowered to log2(n) steps on shifted arrays; CPUs have loops that carry a running value
-(cpu/running.py). `lax.associative_scan`, for any function, is control/'s.
+(cpu/running.py). `lax.associative_scan`, for any function, is api/'s.
 """
 
 from __future__ import annotations

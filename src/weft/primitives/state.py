@@ -2,23 +2,34 @@
 
 A program that calls functions with rules of their own, which may use references, is run unchanged
 written. Else the references are read, the program without references (passes/discharge.py) is bound
-under the trace in force, and what comes back is written.
+under the trace in force, and what comes back is written. A forward rule that shares references
+with its function is given values too (`discharge_fwd_rule`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from weft.core.aval import typeof
 from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, bodies_of, jaxprs_in_params, memo_jaxpr
 from weft.core.primitive import Body, Primitive
 from weft.core.ref import AbstractRef, is_ref
+from weft.core.stage import close_jaxpr
 from weft.core.trace import current, is_eager
 from weft.errors import RefError
 from weft.options import config
-from weft.passes.discharge import has_state, holds_state, iter_state, thread_state
+from weft.passes.discharge import (
+    discharge_jaxpr,
+    has_state,
+    holds_state,
+    iter_state,
+    state_effects,
+    thread_state,
+)
 from weft.primitives.refs import load_ref, store_ref
+from weft.watch.leaks import stage_function
 
 
 @memo_jaxpr
@@ -80,3 +91,52 @@ def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
         else:
             store_ref(args[~place], y)
     return outs
+
+
+def refuse_sharing(name: str, what: str, hint: str) -> RefError:
+    """The error for a reference that a function shares with its rules."""
+    return RefError(
+        "custom_vjp: in a loop or a branch that is differentiated, a reference that a function "
+        f"and its rules share must not {what}; got one of {name}. Hint: {hint}"
+    )
+
+
+def discharge_fwd_rule(
+    fwd: Callable, refs: Sequence[Hashable | None], written: Sequence[int], name: str
+) -> Callable:
+    """A forward rule that is given values in place of `refs`, which are places among its primals.
+
+    What the references `written` hold at the end is given after the other results.
+    """
+
+    places = [i for i, r in enumerate(refs) if r is not None]
+
+    def on_values(primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
+        if any(perturbed[i] for i in places):
+            raise refuse_sharing(name, "hold differentiated values", "pass it r[...].")
+        found: list = []
+
+        def flat(*given: Any) -> list:
+            outs, residuals, pull = fwd(given, perturbed)
+            if any(x is given[i] for x in residuals for i in places):
+                raise refuse_sharing(name, "be used by bwd as well", "one of its own for bwd.")
+            found[:] = len(outs), pull
+            return [*outs, *residuals]
+
+        avals = [
+            AbstractRef(typeof(x)) if i in places else typeof(x) for i, x in enumerate(primals)
+        ]
+        staged, consts = stage_function(flat, avals, name)
+        rule, n = close_jaxpr(staged), len(consts)
+        effects = state_effects(rule)
+        if any(e.writes for i in places if i not in written for e in effects.get(n + i, ())):
+            raise refuse_sharing(name, "be written only by the rule", "ref.addupdate(r, ..., 0).")
+        finals = tuple([n + i for i in written])
+        rule = discharge_jaxpr(rule, tuple([n + i for i in places]), finals, False)
+        both = rule(*consts, *primals)
+        count, pull = found
+        last = len(both) - len(written)
+        return [*both[:count], *both[last:]], both[count:last], pull
+
+    on_values.__name__ = getattr(fwd, "__name__", "fwd")
+    return on_values

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 import weft.numpy as jnp
-from weft import grad, jit
+from weft import enable_x64, grad, jit
 from weft.errors import ShapeError
 from weft.scipy import stats
 
@@ -73,3 +73,18 @@ def test_gaussian_kde_errors():
         with pytest.raises((ShapeError, ValueError, NotImplementedError)) as error:
             call()
         assert message in str(error.value)
+
+
+def test_operands_of_other_dtypes():
+    """A density of float32 samples, with the numbers of programs in float64."""
+    narrow = stats.gaussian_kde(np.array([0, 1, 2, 4], np.float32))
+    with enable_x64(True):
+        wide = stats.gaussian_kde(np.array([0, 1.5, 2]))
+        got = [
+            narrow.integrate_gaussian(0.5, 1.5), narrow.logpdf(np.array([0.3]))[0],
+            narrow.integrate_kde(wide), wide.integrate_kde(narrow),
+        ]  # fmt: skip
+        assert [x.dtype for x in got[1:]] == [np.float64] * 3
+    one, other = (scipy.stats.gaussian_kde(x) for x in ([0, 1, 2, 4], [0, 1.5, 2]))
+    want = [one.integrate_gaussian(0.5, 1.5), one.logpdf(0.3)[0], *[one.integrate_kde(other)] * 2]
+    np.testing.assert_allclose(got, want, rtol=1e-6)

@@ -103,7 +103,8 @@ _POWER_SERIES = [(k + 1) / math.factorial(k + 2) for k in range(24)]
 def power_derivative(z: Any, x: Any, lmbda: Any, log: Callable) -> Any:
     """The derivative of (x**lmbda - 1) / lmbda in lmbda, from its value z; x**lmbda is exp of log.
 
-    ((lmbda z + 1) log x - z) / lmbda, or its series in lmbda log x where that cancels.
+    ((lmbda z + 1) log x - z) / lmbda, or its series in u = lmbda log x where that cancels. Where
+    the power overflows, exp(u) (u - 1) / lmbda**2 may not.
     """
     # where the power is 0 it outweighs the logarithm, and z is -1 / lmbda
     edge = (log(x) == -INF) & (lmbda > 0)
@@ -112,8 +113,12 @@ def power_derivative(z: Any, x: Any, lmbda: Any, log: Callable) -> Any:
     small = (abs(u) < 1) & ~edge  # farther out, higher derivatives do not cancel either
     v = pick(small, u, 0)
     series = log_x * log_x * functools.reduce(lambda y, c: y * v + c, reversed(_POWER_SERIES))
-    rest = pick(edge, 1 / pick(edge, lmbda, 1), (lmbda * z + 1) * log_x - z)
-    return select(small, series, rest / pick(small, 1, lmbda))
+    over = (abs((lmbda * z + 1) * log_x) == INF) & ~edge & ~small
+    held, power = pick(over, 0, z), pick(small, 1, lmbda)
+    rest = pick(edge, 1 / pick(edge, lmbda, 1), (lmbda * held + 1) * log_x - held)
+    half, u = ops.exp(pick(over, u, 0) / 2), pick(over, u, 1)
+    large = (u - 1) / power / power * half * half
+    return select(small, series, pick(over, large, rest / power))
 
 
 def box_cox(log_x: Any, lmbda: Any) -> Any:

@@ -214,10 +214,28 @@ gamma_p = definitions.define_primitive(
 gammasgn_p = definitions.define_primitive(
     "gammasgn", gammas.gamma_sign, [None], "The sign of gamma(x).", wide=False
 )
+
+
+def poch_slope(y: Any, z: Any, m: Any) -> Any:
+    """The derivative of y = poch(z, m) in z, y (psi(z + m) - psi(z)).
+
+    At the poles of psi(z) it is the limit, by reflection: psi(z) = psi(1 - z) - pi cot(pi z), and
+    y pi cot(pi z) = gamma(z + m) gamma(1 - z) cos(pi z). If z + m is a pole too, y is not 0 and the
+    cotangents cancel.
+    """
+    pole = (z <= 0) & (lax.floor(z) == z)
+    both = pole & (z + m <= 0) & (lax.floor(m) == m)
+    at = select(pole, z, 0)
+    top = select(both, 1 - z - m, select(pole, z + m, 1))
+    sizes = gamma_p.apply(top)[0] * gamma_p.apply(1 - at)[0]
+    limit = y * (psi(top) - psi(1 - at)) + select(both, 0, sizes * lax.cos(math.pi * at))
+    return select(pole, limit, -y * psi_gap(select(pole, 1, z), m))
+
+
 poch_p, poch = definitions.define_pair(
     "poch",
     pochhammer,
-    [lambda t, y, z, m: -t * y * psi_gap(z, m), lambda t, y, z, m: t * y * psi(z + m)],
+    [lambda t, y, z, m: t * poch_slope(y, z, m), lambda t, y, z, m: t * y * psi(z + m)],
     """Compute the rising factorial `gamma(z + m) / gamma(z)`, Pochhammer's symbol.
 
     For a whole m it is `z (z + 1) ... (z + m - 1)`.

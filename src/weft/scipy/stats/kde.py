@@ -8,7 +8,7 @@ from typing import Any
 import weft.numpy as jnp
 from weft import random
 from weft.errors import ShapeError
-from weft.numpy.promotion import as_array
+from weft.numpy.promotion import as_array, promote_operands
 from weft.primitives.linalg import cholesky, triangular_solve
 from weft.pytrees import register_pytree_node_class
 from weft.run.operation import operation
@@ -20,6 +20,8 @@ from weft.scipy.stats.kernels import LOG_2PI
 @operation
 def log_mixture(points: Any, centers: Any, weights: Any, covariance: Any) -> Any:
     """The logs of densities at points (d, m) of normal distributions around centers (d, n)."""
+    given = points, centers, weights, covariance
+    points, centers, weights, covariance = promote_operands("gaussian_kde", *given, shaped=False)
     factor = cholesky(covariance)
     points, centers = (
         triangular_solve(factor, v, left_side=True, lower=True) for v in (points, centers)
