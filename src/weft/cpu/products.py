@@ -27,13 +27,13 @@ from weft.primitives.slicing import slice_in_dim
 # A stack of products is the kernel's from this many multiplications in all, and products of so many
 # rows and columns. XLA is as quick or quicker for less, and for products of more elements.
 MIN_STACK_WORK, MIN_ROWS, MIN_COLUMNS, MAX_STACK_ELEMENTS = 1 << 21, 8, 32, 1 << 17
-# One product is the kernel's for this many multiplications, and sums of up to this many terms. XLA's
+# One product is the kernel's for this many multiplications, and sums of up to this many terms. XLA
 # takes 0.6 to 0.9 of the time for more of float32, for half as many of float64, and for results of
 # more elements; but not if a side is thin.
 MIN_WORK, MAX_WORK, MAX_TERMS = 1 << 18, 3 << 24, 1 << 10
 MAX_ELEMENTS, MAX_THIN_SIDE, MAX_THIN_WORK = 1 << 18, 64, 3 << 26
-# XLA's product has a fixed cost, which is paid once for a loop. In a loop it takes 0.8 to 0.95 of the
-# kernel's time for less than this many multiplications, if the left factor is stored by rows.
+# XLA's product has a fixed cost, which is paid once for a loop. In a loop it takes 0.75 to 0.95 of
+# the kernel's time for fewer multiplications than this, if the left factor is stored by rows.
 MIN_LOOP_WORK = 1 << 21
 # Left factors stored by columns are read a cache line at a time, and have to stay in one cache.
 MAX_TURNED_ELEMENTS = 1 << 18
