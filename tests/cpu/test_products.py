@@ -101,7 +101,8 @@ def test_what_the_kernel_does_not_multiply(monkeypatch):
         assert "weft_dot" not in text(large, large)
         assert "weft_dot" not in text(large[:32], large)  # too much to add up
         assert "weft_dot" not in text(large[:4], large)
-        assert "weft_matvec" not in text(wide[0, :100], wide)  # too little to do
+        with_more = weft.jit(lambda v, a: jnp.tanh(a) @ (v @ a))
+        assert "weft_matvec" not in with_more.lower(wide[0, :100], wide).as_text()
         assert "weft_matvec" not in text(np.ones((9000, 100), np.float32), wide[0, :100])
         assert "weft_dot" not in text(x[:4], x[:4])  # too little to do
         assert "weft_dot" not in text(x, x[:, :, :8])
@@ -137,6 +138,22 @@ def test_small_products_wake_no_thread(monkeypatch, dtype, rng):
             (weft.grad(lambda y: layers(x, y))(y), x.T @ (1 - np.tanh(x @ y) ** 2)),
         ]:
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [(9, 12), (120, 140), (200, 100)])
+def test_small_products_of_vectors_wake_no_thread(monkeypatch, size, dtype, rng):
+    monkeypatch.undo()
+    m, n = size
+    with config.scope(enable_x64=True, native=True):
+        a, p, r = (rng.normal(size=s).astype(dtype) for s in ((m, n), n, m))
+        both = weft.jit(lambda a, p, r: (a @ p, r @ a, a.T @ (a @ p)))
+        text = both.lower(a, p, r).as_text()
+        called = int(not kernels.load_kernels())
+        assert (text.count("weft_matvec"), "dot_general" in text) == (4 * called, not called)
+        tolerance = 1e-4 if dtype == np.float32 else 1e-12
+        for got, want in zip(both(a, p, r), (a @ p, r @ a, a.T @ (a @ p)), strict=True):
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=100 * tolerance)
 
 
 def test_tiny_products_are_sums_of_outer_products():

@@ -195,9 +195,11 @@ def choose_product_kernel(
     wide = m >= MIN_ROWS and min(n, k) >= MIN_COLUMNS and m * n <= MAX_STACK_ELEMENTS
     several = wide and batch > 1 and products >= MIN_STACK_WORK
     one = batch == 1 and pays_alone(m, n, k, out.dtype.itemsize)
-    padded = batch * max(m, 6) * max(n, 16) * k * out.dtype.itemsize // 4  # as tiles compute
-    quick = products > MIN_LIGHT_WORK and padded <= MAX_LIGHT_WORK and scope.light
-    vector = batch == 1 == min(m, n) and products >= MIN_WORK
+    of_vector = batch == 1 == min(m, n)
+    computed = products if of_vector else batch * m * max(n, 16) * k  # as tiles compute
+    computed = computed * out.dtype.itemsize // 4
+    quick = products > MIN_LIGHT_WORK and computed <= MAX_LIGHT_WORK and scope.light
+    vector = of_vector and (quick or products >= MIN_WORK)
     if not (several or one or vector or quick):
         return None
     left_turned, right_turned = is_turned(lhs, lb, lc), is_turned(rhs, rb, rc)
@@ -205,7 +207,8 @@ def choose_product_kernel(
         return None
     if vector:
         turned = right_turned if m == 1 else left_turned
-        if (m * n if turned else k) < MIN_RUN or (turned and products > MAX_WORK_BY_COLUMNS):
+        short = (m * n if turned else k) < MIN_RUN and not quick
+        if short or (turned and products > MAX_WORK_BY_COLUMNS):
             return None
     elif left_turned and m * k > MAX_TURNED_ELEMENTS:
         return None
