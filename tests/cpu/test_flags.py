@@ -13,6 +13,7 @@ from weft.cpu.flags import (
     NO_FUSION,
     NO_TILES,
     OLDER_LOOPS,
+    ONE_MODULE,
     QUICK,
     SMALL_LOOP,
     WIDE,
@@ -140,6 +141,15 @@ def test_programs_on_few_elements_compile_fast(no_flags):
     assert [quick_flags(f, few) for f in slow] == [()] * len(slow)
     assert quick_flags(jnp.exp, many) == ()
     assert quick_flags(jnp.exp, few, partitioned=True) == ()
+
+
+@older
+def test_functions_of_many_elements_beside_products_run_fast(no_flags):
+    layer = lambda x: jnp.tanh(x @ x)
+    assert quick_flags(layer, jnp.ones((32, 32))) == QUICK
+    assert quick_flags(layer, jnp.ones((64, 64))) == (ONE_MODULE,)
+    assert quick_flags(weft.grad(lambda x: layer(x).sum()), jnp.ones((64, 64))) == (ONE_MODULE,)
+    assert quick_flags(lambda x: jnp.tanh(x @ x[:, 0]), jnp.ones((64, 64))) == QUICK  # of few
 
 
 @older

@@ -101,7 +101,8 @@ def test_what_the_kernel_does_not_multiply(monkeypatch):
         assert "weft_dot" not in text(large, large)
         assert "weft_dot" not in text(large[:32], large)  # too much to add up
         assert "weft_dot" not in text(large[:4], large)
-        assert "weft_matvec" not in text(wide[0, :100], wide)  # too little to do
+        with_more = weft.jit(lambda v, a: jnp.tanh(a) @ (v @ a))
+        assert "weft_matvec" not in with_more.lower(wide[0, :100], wide).as_text()
         assert "weft_matvec" not in text(np.ones((9000, 100), np.float32), wide[0, :100])
         assert "weft_dot" not in text(x[:4], x[:4])  # too little to do
         assert "weft_dot" not in text(x, x[:, :, :8])
@@ -137,6 +138,22 @@ def test_small_products_wake_no_thread(monkeypatch, dtype, rng):
             (weft.grad(lambda y: layers(x, y))(y), x.T @ (1 - np.tanh(x @ y) ** 2)),
         ]:
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [(9, 12), (120, 140), (200, 100)])
+def test_small_products_of_vectors_wake_no_thread(monkeypatch, size, dtype, rng):
+    monkeypatch.undo()
+    m, n = size
+    with config.scope(enable_x64=True, native=True):
+        a, p, r = (rng.normal(size=s).astype(dtype) for s in ((m, n), n, m))
+        both = weft.jit(lambda a, p, r: (a @ p, r @ a, a.T @ (a @ p)))
+        text = both.lower(a, p, r).as_text()
+        called = int(not kernels.load_kernels())
+        assert (text.count("weft_matvec"), "dot_general" in text) == (4 * called, not called)
+        tolerance = 1e-4 if dtype == np.float32 else 1e-12
+        for got, want in zip(both(a, p, r), (a @ p, r @ a, a.T @ (a @ p)), strict=True):
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=100 * tolerance)
 
 
 def test_tiny_products_are_sums_of_outer_products():
@@ -183,7 +200,7 @@ def test_columns_are_passed_to_the_kernel_as_they_are():
 
 def test_transposed_operands_are_passed_to_the_kernel_as_they_are():
     """A transpose would write the matrix a second time, as in `A.T @ (A @ x)`."""
-    a, v, b = jnp.ones((600, 700)), jnp.ones(700), jnp.ones((400, 700))
+    a, v, b = jnp.ones((600, 700)), jnp.ones(700), jnp.ones((64, 700))
     square = show_prepared(lambda a, v: a.T @ (a @ v), a, v)
     assert "transpose" not in square and square.count("kernel=weft_matvec") == 2
     assert "turned=True" in square
@@ -198,6 +215,54 @@ def test_a_product_of_a_transposed_operand_is_the_same(order):
     back = np.argsort(order)
     product = weft.jit(lambda x, y: jnp.einsum("abc,bcd->ad", jnp.transpose(x, back), y))
     np.testing.assert_allclose(product(given, y), np.einsum("abc,bcd->ad", x, y), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "dtype", "called"),
+    [
+        (320, 320, 320, "f4", True),
+        (400, 400, 400, "f4", False),
+        (256, 256, 256, "f8", True),
+        (320, 320, 320, "f8", False),
+        (1024, 32, 1024, "f4", False),  # a large result of few terms
+        (32, 1024, 1024, "f8", True),  # few rows
+        (1024, 1024, 32, "f4", True),
+    ],
+)
+def test_the_kernel_multiplies_matrices_of_middle_sizes(m, k, n, dtype, called):
+    with config.scope(enable_x64=True):
+        x, y = (weft.ShapeDtypeStruct(s, dtype) for s in ((m, k), (k, n)))
+        assert ("weft_dot" in show_prepared(lambda x, y: x @ y, x, y)) is called
+
+
+STEPS = {"x @ y": 0, "x @ y.T": 0, "x.T @ y": 1}  # calls of the kernel in a loop
+
+
+@pytest.mark.parametrize("product", STEPS)
+def test_short_products_in_loops_are_xlas_except_of_columns(product, rng):
+    """XLA pays the fixed cost of its product once for a loop."""
+    multiply = eval(f"lambda x, y: {product}")
+    x, y = (rng.normal(size=(32, 32)).astype(np.float32) / 8 for _ in range(2))
+
+    def step(x, _):
+        return jnp.tanh(multiply(x, y) + 1), None
+
+    loop = lambda x: lax.scan(step, x, length=3)[0]
+    nested = lambda x: lax.scan(lambda x, _: (weft.jit(loop)(x), None), x, length=1)[0]
+    for fun in (loop, nested):
+        assert show_prepared(fun, x).count("weft_dot") == STEPS[product]
+    assert "weft_dot" in show_prepared(lambda x: step(x, None)[0], x)
+    want = x
+    for _ in range(3):
+        want = np.tanh(multiply(want, y) + 1)
+    with config.scope(native=True):
+        np.testing.assert_allclose(weft.jit(nested)(x), want, rtol=1e-5, atol=1e-5)
+
+
+def test_long_products_in_loops_are_the_kernels():
+    x, y = (weft.ShapeDtypeStruct(s, "f4") for s in ((256, 256), (256, 256)))
+    loop = lambda x, y: lax.fori_loop(0, 3, lambda _, x: x @ y, x)
+    assert show_prepared(loop, x, y).count("weft_dot") == 1
 
 
 def test_a_large_matrix_by_columns_is_multiplied_from_the_left(monkeypatch):

@@ -45,6 +45,9 @@ ONE_MODULE = ("xla_cpu_parallel_codegen_split_count", 1)
 QUICK = (OLDER_LOOPS, ONE_MODULE)
 
 MAX_QUICK_ELEMENTS = 4096  # of an array that counts as few elements
+# Elements of functions beside products of XLA's, up to which the older loops are as quick. tanh of
+# a product of 48 by 48 takes 1.1 times as long in them, of 64 by 64 1.6 times.
+MAX_QUICK_FUNCTION = 2048
 MAX_SHORT_ROW = 32  # elements of a row, up to which the older loops are quicker for uneven rows
 MIN_ROWS_ELEMENTS = 1 << 16  # of an array of such rows
 MAX_TRANSPOSE_STEPS = 2  # operations beside a transpose of the last axis, up to which tiles pay
@@ -101,7 +104,8 @@ def choose_quick_flags(
         return ()
     large = [s for s in facts.shapes if math.prod(s) > MAX_QUICK_ELEMENTS]
     if not large:
-        return QUICK
+        slow = facts.multiplies and facts.function_elements > MAX_QUICK_FUNCTION
+        return (ONE_MODULE,) if slow else QUICK
     vectors = {*map(len, large)} == {1}
     rows = all(math.prod(rest) < MAX_SHORT_ROW for _, *rest in large) and not facts.multiplies
     rows = rows and max(map(math.prod, large)) >= MIN_ROWS_ELEMENTS
@@ -127,6 +131,7 @@ class ProgramFacts:
       is_rounded_differently: its results may depend on the way in which XLA writes loops.
       draws: it has random numbers, whose bits are documented.
       has_functions: it has functions such as exp, which the two ways may round differently.
+      function_elements: the number of elements of the largest array of such functions.
       join_count: the number of its concatenations.
       has_more_than_joins: it has other equations than these and slices.
       reshapes: it has reshapes, or tiles, which are lowered with one.
@@ -139,7 +144,7 @@ class ProgramFacts:
         self.is_rounded_differently = self.draws = self.has_functions = False
         self.has_more_than_joins = self.reshapes = self.has_packed_elements = False
         self.others: list[Eqn] = []
-        self.join_count = 0
+        self.join_count = self.function_elements = 0
 
     def survey(self, jaxpr: Jaxpr) -> None:
         """Note the facts of a program, and of the programs that it runs on arrays."""
@@ -160,7 +165,8 @@ class ProgramFacts:
             if isinstance(prim, Elementwise):
                 self.note_function(eqn)
             elif isinstance(prim, Formula):
-                self.has_functions = self.has_functions or eqn.params["by_element"]
+                if eqn.params["by_element"]:
+                    self.add_function(eqn)
             elif isinstance(prim, DotGeneral):
                 self.multiplies = True
                 _, batches = eqn.params["dimension_numbers"]
@@ -195,6 +201,12 @@ class ProgramFacts:
         if 3 <= len(order) <= 5 and order[-1] != len(order) - 1:
             self.moves_last_axis = True
 
+    def add_function(self, eqn: Eqn) -> None:
+        """Count the elements of a function such as exp."""
+        self.has_functions = True
+        sizes = [v.aval.size for v in eqn.outvars if type(v.aval.size) is int]
+        self.function_elements = max([self.function_elements, *sizes])
+
     def note_function(self, eqn: Eqn) -> None:
         """Note a function of elements, by the operation of StableHLO that it is."""
         operation = getattr(eqn.primitive, "operation", "")
@@ -203,7 +215,7 @@ class ProgramFacts:
         if operation in ARC_TANGENTS:
             self.has_arc_tangent = True
         if eqn.primitive.cost is Cost.TRANSCENDENTAL:
-            self.has_functions = True
+            self.add_function(eqn)
         elif operation == "stablehlo.shift_right_logical":  # takes parts of random bits
             self.draws = self.draws or dtypes.is_unsigned(eqn.outvars[0].aval.dtype)
 

@@ -27,8 +27,14 @@ from weft.primitives.slicing import slice_in_dim
 # A stack of products is the kernel's from this many multiplications in all, and products of so many
 # rows and columns. XLA is as quick or quicker for less, and for products of more elements.
 MIN_STACK_WORK, MIN_ROWS, MIN_COLUMNS, MAX_STACK_ELEMENTS = 1 << 21, 8, 32, 1 << 17
-# One product is the kernel's for this many multiplications, and sums of up to this many terms.
-MIN_WORK, MAX_WORK, MAX_TERMS = 1 << 18, 3 << 26, 1 << 10
+# One product is the kernel's for this many multiplications, and sums of up to this many terms. XLA
+# takes 0.6 to 0.9 of the time for more of float32, for half as many of float64, and for results of
+# more elements; but not if a side is thin.
+MIN_WORK, MAX_WORK, MAX_TERMS = 1 << 18, 3 << 24, 1 << 10
+MAX_ELEMENTS, MAX_THIN_SIDE, MAX_THIN_WORK = 1 << 18, 64, 3 << 26
+# XLA's product has a fixed cost, which is paid once for a loop. In a loop it takes 0.75 to 0.95 of
+# the kernel's time for fewer multiplications than this, if the left factor is stored by rows.
+MIN_LOOP_WORK = 1 << 21
 # Left factors stored by columns are read a cache line at a time, and have to stay in one cache.
 MAX_TURNED_ELEMENTS = 1 << 18
 # The product of a matrix and a vector is the kernel's for this many contiguous elements,
@@ -66,7 +72,8 @@ def choose_product(eqn: Eqn, scope: Scope) -> Replacement | None:
         return inner
     elif alone:
         multiply = choose_multiplication(lhs, rhs, out, eqn.params, scope)
-        if (multiply or is_large(lhs, rhs, out)) and (read := read_transposed(eqn, scope)):
+        reads = multiply or scope.target.loops or is_large(lhs, rhs, out)
+        if reads and (read := read_transposed(eqn, scope)):
             atoms, numbers = read
             lhs, rhs = (a.aval.update(dtype=d) for a, d in zip(atoms, kinds, strict=True))
             params = {**eqn.params, "dimension_numbers": numbers}
@@ -187,17 +194,21 @@ def choose_product_kernel(
     products = batch * m * n * k
     wide = m >= MIN_ROWS and min(n, k) >= MIN_COLUMNS and m * n <= MAX_STACK_ELEMENTS
     several = wide and batch > 1 and products >= MIN_STACK_WORK
-    tall = min(m, n) >= MIN_ROWS and k <= MAX_TERMS
-    one = tall and batch == 1 and MIN_WORK < products <= MAX_WORK
-    padded = batch * max(m, 6) * max(n, 16) * k * out.dtype.itemsize // 4  # as tiles compute
-    quick = products > MIN_LIGHT_WORK and padded <= MAX_LIGHT_WORK and scope.light
-    vector = batch == 1 == min(m, n) and products >= MIN_WORK
+    one = batch == 1 and pays_alone(m, n, k, out.dtype.itemsize)
+    of_vector = batch == 1 == min(m, n)
+    computed = products if of_vector else batch * m * max(n, 16) * k  # as tiles compute
+    computed = computed * out.dtype.itemsize // 4
+    quick = products > MIN_LIGHT_WORK and computed <= MAX_LIGHT_WORK and scope.light
+    vector = of_vector and (quick or products >= MIN_WORK)
     if not (several or one or vector or quick):
         return None
     left_turned, right_turned = is_turned(lhs, lb, lc), is_turned(rhs, rb, rc)
+    if one and scope.target.loops and not left_turned and products < MIN_LOOP_WORK:
+        return None
     if vector:
         turned = right_turned if m == 1 else left_turned
-        if (m * n if turned else k) < MIN_RUN or (turned and products > MAX_WORK_BY_COLUMNS):
+        short = (m * n if turned else k) < MIN_RUN and not quick
+        if short or (turned and products > MAX_WORK_BY_COLUMNS):
             return None
     elif left_turned and m * k > MAX_TURNED_ELEMENTS:
         return None
@@ -218,6 +229,16 @@ def choose_product_kernel(
         return reshape(z, out.shape)
 
     return multiply
+
+
+def pays_alone(m: int, n: int, k: int, itemsize: int) -> bool:
+    """Return True if the kernel multiplies one pair of matrices, m by k and k by n, quicker."""
+    products = m * n * k
+    if min(m, n) <= MAX_THIN_SIDE:
+        fits = products <= MAX_THIN_WORK
+    else:
+        fits = products * itemsize <= 4 * MAX_WORK and m * n <= MAX_ELEMENTS
+    return fits and min(m, n) >= MIN_ROWS and k <= MAX_TERMS and products > MIN_WORK
 
 
 def is_turned(x: ShapedArray, batch: Sequence[int], summed: Sequence[int]) -> bool:

@@ -215,7 +215,7 @@ def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
         elif body.names_flow_in:  # a jitted function, which is compiled as a function
             given, alone = (True,) * count, scope.alone
         elif body.runs in (Runs.LOOP, Runs.CONDITION):
-            given = (False,) * count
+            given, target = (False,) * count, target._replace(loops=True)
         else:
             given = tuple([scope.is_argument(eqn.invars[i]) for i in body.operands])
         return rewrite_program(body.jaxpr, choose, target, given, alone)

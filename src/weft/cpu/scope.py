@@ -32,6 +32,7 @@ class Target(NamedTuple):
       folds_nan: XLA may find out, from numbers in the program, that an element is NaN.
       functions: how many equations of the whole program compute functions that have formulas.
       multiplies: the whole program has a product of matrices.
+      loops: the program is the body of a loop, or part of one.
     """
 
     native: bool
@@ -42,6 +43,7 @@ class Target(NamedTuple):
     folds_nan: bool = False
     functions: int = 0
     multiplies: bool = False
+    loops: bool = False
 
     @property
     def kernels(self) -> bool:

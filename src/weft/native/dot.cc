@@ -8,11 +8,11 @@ namespace weft {
 namespace {
 
 constexpr int64_t kDepth = 256;         // rows of a packed panel; fits the L1 cache
-constexpr int64_t kLeft = 1 << 17;      // elements of the left operand that fit the L2 cache
+constexpr int64_t kLeft = 1 << 18;      // bytes of the left operand that fit the L2 cache
 constexpr int64_t kParts = 16;  // parts to divide the work into, if there are kFewest rows for each
 // Bounds of the rows of a block. A panel is worth packing for kFewest rows.
 constexpr int64_t kFewest = 48, kMost = 192;
-constexpr int64_t kProducts = 1 << 19;  // products that are worth a thread
+constexpr int64_t kProducts = 3 << 17;  // products that are worth a thread
 
 template <class T>
 struct Dot {
@@ -27,19 +27,39 @@ struct Dot {
   WEFT_INLINE void Run(int64_t part) const;
 };
 
-// Multiplies rows `first` to `last` by one packed panel, over `begin` to `end` of the contracted
-// axis.
+// Multiplies `kRows` rows by one packed panel, over `begin` to `end` of the contracted axis.
+template <class T, int kBytes, int kColumns, int kRows>
+WEFT_INLINE void MultiplyTile(const Dot<T>& job, int64_t column, int64_t row, int64_t begin,
+                              int64_t end, const T* panel) {
+  using V = typename Vector<T, kBytes>::V;
+  const T* from[kRows];
+  for (int64_t r = 0; r < kRows; ++r) {
+    from[r] = job.left + (row + r) * job.left_row + begin * job.left_step;
+  }
+  StoreTile<V, kColumns, kRows>(from, 1, end - begin, panel, job.out + row * job.n + column, job.n,
+                                kRows, job.n - column, job.left_step, begin > 0);
+}
+
+// Multiplies rows `first` to `last` by one packed panel, in tiles of nearly equal numbers of rows: 32
+// rows are two tiles of 6 and four of 5, where five of 6 would leave one of 2.
 template <class T, int kBytes, int kColumns>
 WEFT_INLINE void MultiplyRows(const Dot<T>& job, int64_t column, int64_t first, int64_t last,
                               int64_t begin, int64_t end, const T* panel) {
-  using V = typename Vector<T, kBytes>::V;
-  for (int64_t row = first; row < last; row += kPixels) {
-    const T* from[kPixels];
-    for (int64_t r = 0; r < kPixels; ++r) {
-      from[r] = job.left + std::min(row + r, last - 1) * job.left_row + begin * job.left_step;
+  const int64_t rows = last - first, tiles = (rows + kPixels - 1) / kPixels;
+  for (int64_t tile = 0, row = first; tile < tiles; ++tile) {
+    const int64_t next = first + rows * (tile + 1) / tiles;
+    const auto run = [&](auto count) {
+      MultiplyTile<T, kBytes, kColumns, count>(job, column, row, begin, end, panel);
+    };
+    switch (next - row) {
+      case 6: run(std::integral_constant<int, 6>{}); break;
+      case 5: run(std::integral_constant<int, 5>{}); break;
+      case 4: run(std::integral_constant<int, 4>{}); break;
+      case 3: run(std::integral_constant<int, 3>{}); break;
+      case 2: run(std::integral_constant<int, 2>{}); break;
+      default: run(std::integral_constant<int, 1>{});
     }
-    StoreTile<V, kColumns>(from, 1, end - begin, panel, job.out + row * job.n + column, job.n,
-                           last - row, job.n - column, job.left_step, begin > 0);
+    row = next;
   }
 }
 
@@ -85,13 +105,17 @@ ffi::Error MultiplyAll(ffi::ThreadPool& pool, Dot<T> job) {
   const int64_t wide = kVectors * bytes / sizeof(T);
   job.panels = (job.n + wide - 1) / wide;
   const int64_t wanted = std::min(kParts / (job.panels * job.batch), job.m / kFewest);
-  job.blocks = std::max({wanted, (job.m * job.k + kLeft - 1) / kLeft, (job.m + kMost - 1) / kMost});
+  const int64_t left = job.m * job.k * static_cast<int64_t>(sizeof(T));
+  job.blocks = std::max({wanted, (left + kLeft - 1) / kLeft, (job.m + kMost - 1) / kMost});
   job.rows = ((job.m + job.blocks - 1) / job.blocks + kPixels - 1) / kPixels * kPixels;
   job.blocks = (job.m + job.rows - 1) / job.rows;
   const int64_t parts = job.batch * job.blocks * job.panels;
   const int64_t together = std::max<int64_t>(1, kProducts / (job.rows * job.k * wide));
-  ForEach(pool, (parts + together - 1) / together, [&](int64_t piece) {
-    for (int64_t i = piece * together; i < std::min(parts, (piece + 1) * together); ++i) run(job, i);
+  // A thread takes as long to wake as half of the least work that is divided.
+  const bool divided = job.batch * job.m * job.n * job.k >= 2 * kProducts;
+  const int64_t pieces = divided ? (parts + together - 1) / together : 1;
+  ForEach(pool, pieces, [&](int64_t piece) {
+    for (int64_t i = parts * piece / pieces; i < parts * (piece + 1) / pieces; ++i) run(job, i);
   });
   return ffi::Error::Success();
 }

@@ -69,30 +69,28 @@ void PackPanel(const T* from, int64_t row, int64_t depth, int64_t width, int64_t
   }
 }
 
-// Computes a tile of at most `rows` rows (up to kPixels) and `columns` columns, and stores it or,
-// if `add`, adds it. Each row is the sum over taps of the `depth` elements at its pointer in
-// `from`, `step` apart, times the rows of `right`.
-template <class V, int kColumns, class T>
+// Computes a tile of at most `rows` rows (up to kRows) and `columns` columns, and stores it or, if
+// `add`, adds it. Each row is the sum over taps of the `depth` elements at its pointer in `from`,
+// `step` apart, times the rows of `right`.
+template <class V, int kColumns, int kRows = kPixels, class T>
 WEFT_INLINE void StoreTile(const T* const* from, int64_t taps, int64_t depth, const T* right,
                            T* out, int64_t stride, int64_t rows, int64_t columns, int64_t step = 1,
                            bool add = false) {
   constexpr int64_t kLanes = sizeof(V) / sizeof(T);
-  V sums[kPixels][kColumns] = {};
-  for (int64_t tap = 0; tap < taps; ++tap, from += kPixels) {
-    const T *a = from[0], *b = from[1], *c = from[2], *d = from[3], *e = from[4], *f = from[5];
+  V sums[kRows][kColumns] = {};
+  for (int64_t tap = 0; tap < taps; ++tap, from += kRows) {
+    const T* left[kRows];
+    for (int r = 0; r < kRows; ++r) left[r] = from[r];
     for (int64_t i = 0; i < depth * step; i += step, right += kColumns * kLanes) {
       V y[kColumns];
       for (int j = 0; j < kColumns; ++j) y[j] = Load<V>(right + j * kLanes);
-      for (int j = 0; j < kColumns; ++j) sums[0][j] += a[i] * y[j];
-      for (int j = 0; j < kColumns; ++j) sums[1][j] += b[i] * y[j];
-      for (int j = 0; j < kColumns; ++j) sums[2][j] += c[i] * y[j];
-      for (int j = 0; j < kColumns; ++j) sums[3][j] += d[i] * y[j];
-      for (int j = 0; j < kColumns; ++j) sums[4][j] += e[i] * y[j];
-      for (int j = 0; j < kColumns; ++j) sums[5][j] += f[i] * y[j];
+      for (int r = 0; r < kRows; ++r) {
+        for (int j = 0; j < kColumns; ++j) sums[r][j] += left[r][i] * y[j];
+      }
     }
   }
   const int64_t bytes = std::min<int64_t>(columns * sizeof(T), sizeof(sums[0]));
-  for (int64_t r = 0; r < std::min(kPixels, rows); ++r, out += stride) {
+  for (int64_t r = 0; r < std::min<int64_t>(kRows, rows); ++r, out += stride) {
     if (bytes == sizeof(sums[r])) {
       for (int j = 0; add && j < kColumns; ++j) sums[r][j] += Load<V>(out + j * kLanes);
       std::memcpy(out, sums[r], sizeof(sums[r]));
