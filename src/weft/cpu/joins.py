@@ -20,7 +20,7 @@ from weft.core.jaxpr import Atom, Eqn
 from weft.cpu.calls import call_kernel
 from weft.cpu.rewriting import Reading, Replacement
 from weft.cpu.scope import Scope
-from weft.cpu.views import find_views, row_major_steps, view_whole
+from weft.optimize.views import find_views, row_major_steps, view_whole
 from weft.primitives.elementwise import eq, select
 from weft.primitives.families import insert_item
 from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, reshape
