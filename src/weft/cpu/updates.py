@@ -11,10 +11,9 @@ from typing import Any
 
 from weft import dtypes
 from weft.core.aval import typeof
-from weft.core.facts import LIGHT, Cost, Elements
 from weft.core.jaxpr import Atom, Eqn, Literal
 from weft.cpu.calls import call_kernel
-from weft.cpu.elements import FAMILIES
+from weft.cpu.elements import is_fused
 from weft.cpu.rewriting import Reading
 from weft.cpu.scope import Scope
 from weft.primitives.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
@@ -25,7 +24,6 @@ from weft.primitives.slicing import Slice, pad, padding_mask
 MAX_SMALL_BYTES = 1 << 15  # of an array; XLA compiles a loop on so few as one function
 MIN_KEPT_BYTES = 1 << 11  # of a window; a copy of the array costs less than the call of a kernel
 MAX_STEPS = 256  # equations that are looked at
-FUSED = LIGHT | {Cost.JOIN}
 
 
 def choose_update(eqn: Eqn, scope: Scope) -> Reading | None:
@@ -103,12 +101,6 @@ def reads_elsewhere(eqn: Eqn, scope: Scope) -> bool:
         elif not reads_window(maker, update.aval.shape, starts):
             return True
     return False
-
-
-def is_fused(eqn: Eqn) -> bool:
-    """Return True if XLA computes the results of an equation within the loop that reads them."""
-    prim = eqn.primitive
-    return isinstance(prim, FAMILIES) or prim.elements is Elements.MOVED or prim.cost in FUSED
 
 
 def reads_window(eqn: Eqn, shape: tuple[int, ...], starts: Sequence[Atom]) -> bool:
