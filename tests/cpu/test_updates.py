@@ -158,7 +158,8 @@ WRITE, CALL, CHOOSE = "dynamic_update_slice", "cpu_call", "select_n"
 FORMS = {
     "an argument": (HEAT, LARGE, {CHOOSE, CALL}),
     "a small argument": (HEAT, SMALL, {CHOOSE}),
-    "a number in an argument": (NUMBER, LARGE, {CHOOSE}),
+    "the window of an argument": (SCALE, LARGE, {WRITE}),
+    "a number in an argument": (NUMBER, LARGE, {WRITE}),
     "a number in a computed array": (lambda u: NUMBER(u * 2), LARGE, {WRITE}),
     "a carry": (carried(HEAT), LARGE, {CALL, WRITE}),
     "a small carry": (carried(HEAT), SMALL, {CHOOSE}),

@@ -14,7 +14,7 @@ from weft.core.aval import typeof
 from weft.core.jaxpr import Atom, Eqn, Literal
 from weft.cpu.calls import call_kernel
 from weft.cpu.elements import is_fused
-from weft.cpu.rewriting import Reading
+from weft.cpu.rewriting import Replacement
 from weft.cpu.scope import Scope
 from weft.primitives.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
 from weft.primitives.elementwise import select
@@ -26,25 +26,26 @@ MIN_KEPT_BYTES = 1 << 11  # of a window; a copy of the array costs less than the
 MAX_STEPS = 256  # equations that are looked at
 
 
-def choose_update(eqn: Eqn, scope: Scope) -> Reading | None:
+def choose_update(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Choose each element by its place, or compute the window before it is written.
 
     The former reads and writes an array once that is to stay as it is. The latter changes the carry
-    of a loop in place.
+    of a loop in place. A window that is not computed from other places is best unchanged.
     """
     x, update, *starts = eqn.invars
     size, inner, bits = x.aval.size, update.aval.size, dtypes.itemsize_bits(x.aval.dtype)
     if not scope.target.kernels or {type(size), type(inner)} != {int} or bits < 8:
         return None
-    stays = scope.is_argument(find_buffer(x, scope)) and not scope.target.donated
-    small, overlaps = size * bits <= 8 * MAX_SMALL_BYTES, reads_elsewhere(eqn, scope)
-    static = size <= 2 * inner < 2 * size and all(type(i) is Literal for i in starts)
-    if static and (stays or (overlaps and (small or not is_carried(x, scope)))):
-        return choose_by_place(eqn, scope, not small)
-    if stays or small or not overlaps or inner * bits < 8 * MIN_KEPT_BYTES:
+    if not reads_elsewhere(eqn, scope):
         return None
-    write = lambda x, update, *starts: eqn.primitive.apply(x, keep(update), *starts)
-    return Reading(write, eqn.invars)
+    small = size * bits <= 8 * MAX_SMALL_BYTES
+    stays = scope.is_argument(find_buffer(x, scope)) and not scope.target.donated
+    static = size <= 2 * inner < 2 * size and all(type(i) is Literal for i in starts)
+    if static and (stays or small or not is_carried(x, scope)):
+        return choose_by_place(eqn, not small)
+    if stays or small or inner * bits < 8 * MIN_KEPT_BYTES:
+        return None
+    return lambda x, update, *starts: eqn.primitive.apply(x, keep(update), *starts)
 
 
 def keep(x: Any) -> Any:
@@ -52,22 +53,19 @@ def keep(x: Any) -> Any:
     return call_kernel("weft_keep", [x], [typeof(x)], aliases={0: 0})[0]
 
 
-def choose_by_place(eqn: Eqn, scope: Scope, large: bool) -> Reading:
-    """Choose elements of the window or of the array; a result that takes work is kept if large."""
+def choose_by_place(eqn: Eqn, large: bool) -> Replacement:
+    """Choose elements of the window or of the array; a large result is computed by itself."""
     x, update, *starts = eqn.invars
     sizes: list[Any] = [*zip(starts, x.aval.shape, update.aval.shape, strict=True)]
     corner = [min(max(i.read(), 0), n - m) for i, n, m in sizes]
     config = [(i, n - m - i, 0) for i, (_, n, m) in zip(corner, sizes, strict=True)]
-    source, window = scope.find_repeated(update), update.aval
 
-    def choose(x: Any, value: Any) -> list:
-        outside = padding_mask(window, config)
-        if source is not update:
-            return [select(outside, x, value)]
-        y = select(outside, x, pad(value, fill((), 0, window.dtype), config))
+    def choose(x: Any, window: Any, *starts: Any) -> list:
+        placed = pad(window, fill((), 0, window.dtype), config)
+        y = select(padding_mask(typeof(window), config), x, placed)
         return [keep(y) if large else y]
 
-    return Reading(choose, [x, source])
+    return choose
 
 
 def is_carried(x: Atom, scope: Scope) -> bool:
