@@ -176,3 +176,47 @@ def test_which_turns_call_the_kernel():
         assert calls(lambda x: x.T[None], (300, 300)) == 1
     assert calls(jnp.transpose, (300, 300), np.float32) == 0
     assert calls(jnp.transpose, (9, 9000)) == calls(jnp.transpose, (90, 90)) == 0
+
+
+def lap(np, u):
+    return np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1) - 4 * u
+
+
+ROLLS = {
+    "a difference": lambda np, u: u - np.roll(u, 1, 1),
+    "a Laplacian": lap,
+    "corners": lambda np, u: np.roll(u, (5, -700), (0, 1)) * 2 + np.roll(u, (-1, 3), (0, 1)),
+    "in a loop": lambda np, u: (
+        lap(np, u - lap(np, u) / 8)
+        if np is not jnp
+        else lap(np, weft.lax.fori_loop(0, 1, lambda i, u: u - lap(np, u) / 8, u))
+    ),
+    "the last of three axes": lambda np, u: np.roll(u.reshape(7, 100, 1200), -5, 2) + 1,
+}
+
+
+@pytest.mark.parametrize("name", ROLLS)
+def test_rolls_within_a_program_are_chosen_by_place(name):
+    x = A % 17
+    fun = jit(lambda x: ROLLS[name](jnp, x))
+    text = fun.lower(x).as_text()
+    assert "select" in text
+    assert "concatenate" not in text or name in ("a Laplacian", "corners", "in a loop")
+    np.testing.assert_allclose(fun(x), ROLLS[name](np, x), atol=1e-3)
+
+
+def test_rolls_of_computed_arrays_are_joined():
+    """XLA would compute the array again for each place that it is read at."""
+    fun = lambda x: lap(jnp, lap(jnp, x))
+    text = jit(fun).lower(A).as_text()
+    assert text.count("concatenate") == 8
+    assert "select" not in text
+    gradient = jit(weft.grad(lambda x: jnp.sum(lap(jnp, x) ** 2)))(A % 7)
+    np.testing.assert_allclose(gradient, 2 * lap(np, lap(np, A % 7)), atol=1e-3)
+
+
+def test_rolls_of_any_dtype_are_chosen_by_place():
+    xs = [(numbers(600, 600) % 5).astype(d) for d in DTYPES]
+    found = jit(lambda xs: [(jnp.roll(x, 3, 1), x == x) for x in xs])(xs)
+    for x, (y, _) in zip(xs, found, strict=True):
+        np.testing.assert_array_equal(y, np.roll(x, 3, 1))

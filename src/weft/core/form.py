@@ -35,6 +35,7 @@ class Form(enum.Enum):
     SELECT_AND_SCATTER = "numbers added where an operand has the extremum of its window"
     SCATTER = "updates written to, or combined with, elements at indices"
     SLICE = "a part of an array, at places that are computed"
+    UPDATE = "a part of an array replaced, at places that are computed"
     SPARSE_PRODUCT = "a product with a matrix of few entries"
     RESAMPLE = "a product with a matrix of bands"
     RESIZE = "an image resampled along an axis, each pixel from a few near it"

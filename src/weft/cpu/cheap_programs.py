@@ -19,8 +19,8 @@ from weft.cpu.calls import kernel_equation
 from weft.cpu.elements import chooses_by_element, find_direction, only_moves
 from weft.cpu.opcodes import Kind, Operand, Own, Step, cheap_instruction, encode_program
 from weft.cpu.scope import MAX_SHORT
-from weft.cpu.views import View, find_views, merge_axes, view_whole
 from weft.dtypes import itemsize_bits
+from weft.optimize.views import View, find_views, merge_axes, view_whole
 from weft.primitives.elementwise import Elementwise, mul_p, square_p
 from weft.util import is_below
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.core.facts import Cost, Elements
+from weft.core.facts import LIGHT, Cost, Elements
 from weft.core.jaxpr import Eqn
 from weft.core.primitive import Primitive
 from weft.cpu.formula import Formula
@@ -11,6 +11,7 @@ from weft.primitives.elementwise import Comparison, Elementwise, SelectN
 from weft.primitives.families import LinearByElement
 
 FAMILIES = (BitcastConvertType, Elementwise, LinearByElement, SelectN)
+FUSED = LIGHT | {Cost.JOIN}
 
 
 def computes_by_element(eqn: Eqn) -> bool:
@@ -51,3 +52,9 @@ def find_direction(eqn: Eqn | None) -> str:
     if eqn is None or not isinstance(eqn.primitive, Comparison) or eqn.primitive.is_total:
         return ""
     return eqn.primitive.direction
+
+
+def is_fused(eqn: Eqn) -> bool:
+    """Return True if XLA computes the results of an equation within the loop that reads them."""
+    prim = eqn.primitive
+    return isinstance(prim, FAMILIES) or prim.elements is Elements.MOVED or prim.cost in FUSED

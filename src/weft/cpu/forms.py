@@ -45,6 +45,7 @@ FORMS = {
     Form.PRODUCT: "products.choose_product",
     Form.SCATTER: "scatters.choose_scatter",
     Form.SLICE: "slices.choose_slice",
+    Form.UPDATE: "updates.choose_update",
     Form.SPARSE_PRODUCT: "sparse.choose_sparse_product",
     Form.RESAMPLE: "sparse.choose_resample",
     Form.RESIZE: "sparse.choose_resize",

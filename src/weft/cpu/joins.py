@@ -3,7 +3,7 @@
 XLA:CPU copies pieces one after the other on one thread, or asks for each element which piece it is
 in. A kernel (native/copy.cc) copies them on all threads. It fuses with nothing, so it is for
 programs that only move elements. The columns of a stack are chosen by their number, for which there
-are vectors.
+are vectors. In other programs, a roll along the last axis chooses elements by their places.
 """
 
 from __future__ import annotations
@@ -15,20 +15,23 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Atom, Eqn
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, memo_jaxpr
 from weft.cpu.calls import call_kernel
+from weft.cpu.elements import is_fused, only_moves
 from weft.cpu.rewriting import Reading, Replacement
 from weft.cpu.scope import Scope
-from weft.cpu.views import find_views, row_major_steps, view_whole
+from weft.optimize.views import find_views, row_major_steps, view_whole
 from weft.primitives.elementwise import eq, select
 from weft.primitives.families import insert_item
-from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, reshape
+from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, fill, reshape
+from weft.primitives.slicing import pad, padding_mask
 
 INT32 = np.dtype(np.int32)
 MIN_COPY_BYTES = 1 << 18  # the call of a kernel pays for results of this size, and larger ones
 MIN_RUN_BYTES = 2048  # copies of this many contiguous bytes are quicker than loops
 MAX_PARTS = 64  # each part is an operand
+MAX_PIECES = 2  # slices of an array that are chosen by their places, as those of a roll
 MAX_COLUMNS = 8  # more columns are not chosen by their numbers
 MIN_COLUMNS_SIZE = 1 << 15  # elements of a result: for smaller ones, choosing columns does not pay
 
@@ -36,16 +39,26 @@ MIN_COLUMNS_SIZE = 1 << 15  # elements of a result: for smaller ones, choosing c
 def can_copy(out: ShapedArray, run: int, scope: Scope) -> bool:
     """Return True if the kernel is quicker for a result, in runs of `run` elements."""
     bits = dtypes.itemsize_bits(out.dtype)
-    if not scope.target.kernels or type(out.size) is not int or bits < 8:
-        return False
-    return out.size * bits >= 8 * MIN_COPY_BYTES and run * bits >= 8 * MIN_RUN_BYTES
+    return (
+        scope.target.kernels
+        and has_many_bytes(out)
+        and bits >= 8
+        and run * bits >= 8 * MIN_RUN_BYTES
+    )
+
+
+def has_many_bytes(aval: ShapedArray) -> bool:
+    """Return True for an array of `MIN_COPY_BYTES`, or more."""
+    known = type(aval.size) is int
+    return known and aval.size * dtypes.itemsize_bits(aval.dtype) >= 8 * MIN_COPY_BYTES
 
 
 def choose_join(eqn: Eqn, scope: Scope) -> Reading | None:
     """Join large parts by the kernel; a part that is a slice along the axis is read in place."""
     out, axis = eqn.outvars[0].aval, eqn.params["dimension"]
     if not can_join(out, axis, len(eqn.invars), scope):
-        return None
+        found = joins_slices(eqn, scope)
+        return Reading(lambda *xs: [join_by_choice(xs, axis, out)], eqn.invars) if found else None
     sizes = [a.aval.shape[axis] for a in eqn.invars]
     atoms, starts = zip(*[find_whole(a, axis, scope) for a in eqn.invars], strict=True)
     return Reading(lambda *xs: [join(xs, starts, sizes, axis, out)], atoms)
@@ -84,6 +97,50 @@ def join(
     attributes = {"starts": tuple(starts), "sizes": tuple(sizes)}
     (y,) = call_kernel("weft_concatenate", operands, [result], attributes)
     return reshape(y, out.shape)
+
+
+def joins_slices(eqn: Eqn, scope: Scope) -> bool:
+    """Return True if a few large slices of one array are joined along its last axis, as by a roll.
+
+    XLA:CPU writes such slices, and then their join, to memory, where the parts of other axes are
+    read in the loop that reads the join.
+    """
+    out, axis = eqn.outvars[0].aval, eqn.params["dimension"]
+    last = axis == out.ndim - 1 > 0 and len(eqn.invars) <= MAX_PIECES and has_many_bytes(out)
+    if not last or scope.moves or scope.target.devices:
+        return False
+    wholes = {find_whole(a, axis, scope)[0] for a in eqn.invars}
+    return len(wholes) == 1 and wholes.isdisjoint(eqn.invars) and moves_stored(scope.program)
+
+
+@memo_jaxpr
+def moves_stored(jaxpr: Jaxpr) -> bool:
+    """Return True if a program computes no large array before it moves the elements.
+
+    XLA would compute such an array again for each place that elements are moved to.
+    """
+    stored = {*jaxpr.invars, *jaxpr.constvars}
+    for eqn in jaxpr.eqns:
+        if not is_fused(eqn):
+            stored.update(eqn.outvars)
+        elif only_moves(eqn):
+            large = [a for a in eqn.invars if has_many_bytes(a.aval)]
+            if not stored.issuperset(large):
+                return False
+            stored.update(eqn.outvars)
+    return True
+
+
+def join_by_choice(xs: Sequence[Any], axis: int, out: ShapedArray) -> Any:
+    """Join parts of arrays, each element chosen by its place."""
+    start, zero, y = 0, fill((), 0, out.dtype), None
+    for x in xs:
+        config = [(0, 0, 0)] * out.ndim
+        config[axis] = (start, out.shape[axis] - start - x.shape[axis], 0)
+        part = pad(x, zero, config)
+        y = part if y is None else select(padding_mask(typeof(x), config), y, part)
+        start += x.shape[axis]
+    return y
 
 
 def choose_stack(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:

@@ -102,7 +102,7 @@ def rewrite_program(
     arguments = itertools.compress(jaxpr.invars, given)
     rewriter = Rewriter(choose, target)
     moves = alone and len(jaxpr.eqns) <= MAX_MOVES and all(map(only_moves, jaxpr.eqns))
-    scope = Scope(target, arguments, jaxpr if alone else None, moves, rewriter)
+    scope = Scope(target, arguments, jaxpr, alone, moves, rewriter)
     new: dict[Var, Atom] = {}
     eqns = scope.eqns
     for old in jaxpr.eqns:

@@ -31,8 +31,8 @@ from weft.cpu.opcodes import (
     encode_program,
     find_instruction,
 )
-from weft.cpu.views import find_views, merge_axes, view_whole
 from weft.dtypes import bfloat16
+from weft.optimize.views import find_views, merge_axes, view_whole
 from weft.primitives import elementwise as ops
 from weft.primitives.reduction import Extremum
 

@@ -57,7 +57,7 @@ class Scope:
     Attributes:
       target: what the program may use.
       alone: the program consists of one equation, and is compiled by itself.
-      program: the program before it is rewritten, if it is compiled by itself; else None.
+      program: the program before it is rewritten.
       moves: the program is compiled by itself, and its few equations only move elements.
       light: the program is compiled by itself, and XLA uses one thread for it if kernels compute
         its products.
@@ -88,7 +88,8 @@ class Scope:
         self,
         target: Target,
         arguments: Iterable[Var],
-        program: Jaxpr | None,
+        program: Jaxpr,
+        by_itself: bool = False,
         moves: bool = False,
         rewriter: Any = None,
     ):
@@ -96,8 +97,8 @@ class Scope:
         self.program = program
         self.moves = moves
         self.rewriter = rewriter
-        self.alone = program is not None and len(program.eqns) == 1
-        self.light = target.multiplies and program is not None and is_light(program, target)
+        self.alone = by_itself and len(program.eqns) == 1
+        self.light = target.multiplies and by_itself and is_light(program, target)
         self.arguments = frozenset(arguments)
         self.eqns: list[Eqn] = []
         self.asked = False

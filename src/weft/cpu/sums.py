@@ -24,7 +24,7 @@ from weft.cpu.formula import Formula, apply_formula, apply_plainly
 from weft.cpu.kernels import are_floats
 from weft.cpu.rewriting import Reading, Replacement
 from weft.cpu.scope import Scope
-from weft.cpu.views import find_views, view_whole
+from weft.optimize.views import find_views, view_whole
 from weft.primitives.dot import product_dtypes
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import Expr

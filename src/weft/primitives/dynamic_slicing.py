@@ -108,6 +108,7 @@ class DynamicUpdateSlice(Primitive):
     name = "dynamic_update_slice"
     elements = Elements.PLACED
     cost = Cost.PART
+    form = Form.UPDATE
     label_axes = families.label_along
 
     def abstract_eval(self, x, update, *starts):

@@ -7,7 +7,7 @@ import numpy as np
 import weft
 import weft.numpy as jnp
 from weft import lax
-from weft.cpu.views import find_views, merge_axes, view_whole
+from weft.optimize.views import find_views, merge_axes, view_whole
 from weft.primitives.slicing import unstack
 
 

@@ -1,0 +1,113 @@
+"""Windows written into arrays, as CPUs compute them quickest.
+
+XLA:CPU copies an argument, and then writes the window into the copy. Where the window is computed
+from other places of the array, as in a stencil, XLA copies each slice that is read, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft import dtypes
+from weft.core.aval import typeof
+from weft.core.jaxpr import Atom, Eqn, Literal
+from weft.cpu.calls import call_kernel
+from weft.cpu.elements import is_fused
+from weft.cpu.rewriting import Replacement
+from weft.cpu.scope import Scope
+from weft.primitives.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
+from weft.primitives.elementwise import select
+from weft.primitives.layout import Reshape, Squeeze, fill
+from weft.primitives.slicing import Slice, pad, padding_mask
+
+MAX_SMALL_BYTES = 1 << 15  # of an array; XLA compiles a loop on so few as one function
+MIN_KEPT_BYTES = 1 << 11  # of a window; a copy of the array costs less than the call of a kernel
+MAX_STEPS = 256  # equations that are looked at
+
+
+def choose_update(eqn: Eqn, scope: Scope) -> Replacement | None:
+    """Choose each element by its place, or compute the window before it is written.
+
+    The former reads and writes an array once that is to stay as it is. The latter changes the carry
+    of a loop in place. A window that is not computed from other places is best unchanged.
+    """
+    x, update, *starts = eqn.invars
+    size, inner, bits = x.aval.size, update.aval.size, dtypes.itemsize_bits(x.aval.dtype)
+    if not scope.target.kernels or {type(size), type(inner)} != {int} or bits < 8:
+        return None
+    if not reads_elsewhere(eqn, scope):
+        return None
+    small = size * bits <= 8 * MAX_SMALL_BYTES
+    stays = scope.is_argument(find_buffer(x, scope)) and not scope.target.donated
+    static = size <= 2 * inner < 2 * size and all(type(i) is Literal for i in starts)
+    if static and (stays or small or not is_carried(x, scope)):
+        return choose_by_place(eqn, not small)
+    if stays or small or inner * bits < 8 * MIN_KEPT_BYTES:
+        return None
+    return lambda x, update, *starts: eqn.primitive.apply(x, keep(update), *starts)
+
+
+def keep(x: Any) -> Any:
+    """Return an array that XLA computes by itself, and once."""
+    return call_kernel("weft_keep", [x], [typeof(x)], aliases={0: 0})[0]
+
+
+def choose_by_place(eqn: Eqn, large: bool) -> Replacement:
+    """Choose elements of the window or of the array; a large result is computed by itself."""
+    x, update, *starts = eqn.invars
+    sizes: list[Any] = [*zip(starts, x.aval.shape, update.aval.shape, strict=True)]
+    corner = [min(max(i.read(), 0), n - m) for i, n, m in sizes]
+    config = [(i, n - m - i, 0) for i, (_, n, m) in zip(corner, sizes, strict=True)]
+
+    def choose(x: Any, window: Any, *starts: Any) -> list:
+        placed = pad(window, fill((), 0, window.dtype), config)
+        y = select(padding_mask(typeof(window), config), x, placed)
+        return [keep(y) if large else y]
+
+    return choose
+
+
+def is_carried(x: Atom, scope: Scope) -> bool:
+    """Return True if an array is what a loop carries, perhaps with windows written before."""
+    x = find_buffer(x, scope)
+    while (maker := scope.maker(x)) is not None and isinstance(maker.primitive, DynamicUpdateSlice):
+        x = find_buffer(maker.invars[0], scope)
+    return maker is None
+
+
+def find_buffer(x: Atom, scope: Scope) -> Atom:
+    """Return the array that an array is, or has the elements of under another shape."""
+    while (maker := scope.maker(x)) is not None and isinstance(maker.primitive, Reshape | Squeeze):
+        x = maker.invars[0]
+    return x
+
+
+def reads_elsewhere(eqn: Eqn, scope: Scope) -> bool:
+    """Return True if XLA would compute a window in a loop that reads other places of the array."""
+    x, update, *starts = eqn.invars
+    buffer = find_buffer(x, scope)
+    todo = [update]
+    seen: set[Eqn] = set()
+    while todo and len(seen) < MAX_STEPS:
+        maker = scope.maker(todo.pop())
+        if maker is None or maker in seen or not is_fused(maker):
+            continue
+        seen.add(maker)
+        if buffer not in [find_buffer(a, scope) for a in maker.invars]:
+            todo += maker.invars
+        elif not reads_window(maker, update.aval.shape, starts):
+            return True
+    return False
+
+
+def reads_window(eqn: Eqn, shape: tuple[int, ...], starts: Sequence[Atom]) -> bool:
+    """Return True if an equation takes just the elements of a window of its first operand."""
+    if isinstance(eqn.primitive, Slice) and eqn.params["strides"] is None:
+        places = [*eqn.params["start_indices"]]
+    elif isinstance(eqn.primitive, DynamicSlice):
+        places = [i.val if type(i) is Literal else i for i in eqn.invars[1:]]
+    else:
+        return False
+    same = places == [i.val if type(i) is Literal else i for i in starts]
+    return same and eqn.outvars[0].aval.shape == shape
