@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import charts
+import notebooks
 import reference
 from sphinx.cmd.build import main as run_sphinx
 
@@ -55,6 +56,18 @@ def copy_pages() -> None:
     page.write_text(page.read_text().replace("](../CHANGELOG.md", "](changelog.md"))
     page = SOURCE / "benchmarks.md"
     page.write_text(charts.draw_page(page.read_text()))
+
+
+def write_notebooks() -> None:
+    """Each page of docs/guide as a notebook, with a link to it below the title."""
+    folder = SOURCE / "notebooks"
+    folder.mkdir(exist_ok=True)
+    for page in sorted((SOURCE / "guide").glob("*.md")):
+        text = page.read_text()
+        (folder / f"{page.stem}.ipynb").write_text(notebooks.make_notebook(text))
+        title, rest = text.split("\n", 1)
+        link = f"{{download}}`This page as a notebook </notebooks/{page.stem}.ipynb>`"
+        page.write_text(f"{title}\n\n{link}\n{rest}")
 
 
 def title_of(page: str) -> tuple[str, str]:
@@ -175,6 +188,7 @@ def main() -> int:
     count = reference.write_pages(SOURCE / "reference", run=not args.no_reference)
     write_gallery()
     write_lists()
+    write_notebooks()
     write_index()
     html = BUILD / "html"
     out = html / weft.__version__
