@@ -1,9 +1,11 @@
 """The site: the reference lists every public name, and what pages refer to is there."""
 
 import ast
+import doctest
 import importlib
 import importlib.util
 import inspect
+import json
 import pathlib
 import re
 import sys
@@ -27,6 +29,7 @@ def load_tool(name):
 
 
 reference, charts = load_tool("reference"), load_tool("charts")
+notebooks = load_tool("notebooks")
 
 
 def listed_names():
@@ -170,3 +173,25 @@ def test_every_public_function_has_an_example():
     assert not missing, f"tools/site/examples.txt has no example of {', '.join(sorted(missing))}"
     unknown = set(examples) - set(listed_names())
     assert not unknown, f"tools/site/examples.txt names {', '.join(sorted(unknown))}"
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "guide").glob("*.md")), ids=lambda p: p.stem)
+def test_notebooks_hold_the_code_of_pages(page):
+    text = page.read_text()
+    cells = json.loads(notebooks.make_notebook(text))["cells"]
+    code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+    for source in code:
+        compile(source, page.name, "exec")
+    examples = doctest.DocTestParser().get_examples(text)
+    assert "\n".join(code).count("\n") + 1 == sum(e.source.count("\n") for e in examples)
+    raising = sum("tags" in cell["metadata"] for cell in cells)
+    assert raising == sum(e.exc_msg is not None for e in examples)
+
+
+def test_a_notebook_runs():
+    scope = {}
+    cells = json.loads(notebooks.make_notebook((DOCS / "guide" / "jit.md").read_text()))["cells"]
+    for cell in cells:
+        if cell["cell_type"] == "code" and not cell["metadata"]:
+            exec(cell["source"], scope)
+    assert scope["count"] == 4

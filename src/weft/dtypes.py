@@ -275,8 +275,12 @@ def _look_up(table: dict[Any, np.dtype], dtype: Any, where: str) -> np.dtype:
 
 
 def refuse_array(dtype: Any, where: str) -> None:
-    """Raise an error if an array stands where a dtype is asked for."""
-    if hasattr(dtype, "__array__") and not isinstance(dtype, type | np.generic):
+    """Raise an error if an array stands where a dtype is asked for.
+
+    A ShapeDtypeStruct is no array: it has no elements to index.
+    """
+    is_array = hasattr(dtype, "__array__") and hasattr(dtype, "__getitem__")
+    if is_array and not isinstance(dtype, type | np.generic):
         got = getattr(dtype, "aval", type(dtype).__name__)
         raise DtypeError(f"{where}: dtype must be a dtype, not an array; got {got}. Hint: x.dtype")
 

@@ -26,6 +26,7 @@ def nested(x, y):
 def test_a_drawing(tmp_path):
     closed = weft.make_jaxpr(nested)(jnp.ones(3), 2.0)
     text = draw(closed, tmp_path / "a.svg")
+    assert text._repr_svg_() == str(text)  # for notebooks
     assert (tmp_path / "a.svg").read_text() == text
     root = ET.fromstring(text)
     kinds = [r.get("class") for r in root.iter(f"{SVG}rect")]

@@ -6,6 +6,7 @@ import operator
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as jnp
 from weft import core, export
 from weft.errors import InconclusiveDimensionOperation, ShapeError
@@ -135,6 +136,9 @@ def test_sizes_of_two_scopes():
     assert other != B
     with pytest.raises(ShapeError, match="^symbolic sizes: must be of one scope; got b of another"):
         other + B
+    structs = [weft.ShapeDtypeStruct((n,), np.float32) for n in (B, other)]
+    with pytest.raises(ShapeError, match="^symbolic sizes: must be of one scope; got b of another"):
+        export.export(weft.jit(jnp.add))(*structs)
     (same,) = export.symbolic_shape("b", scope=B.scope)
     assert same == B and same + B == 2 * B
 

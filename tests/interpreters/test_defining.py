@@ -497,3 +497,19 @@ def test_bind_gives_the_one_result_as_in_jax():
     (found,) = lax.sort_p.bind(x, dimension=0, is_stable=True, num_keys=1)
     np.testing.assert_array_equal(found, np.sort(X))
     assert jit(lambda x: lax.neg_p.bind(x) + 1)(x).tolist() == (1 - X).tolist()
+
+
+@pytest.mark.parametrize(
+    ("out", "multiple", "message"),
+    [
+        (3, False, "must return the type of the result; got 3"),
+        ([ShapedArray((), np.float32)], False, "must return the type of the result; got "),
+        (ShapedArray((), np.float32), True, "must return a sequence of types; got "),
+    ],
+)
+def test_a_type_rule_that_gives_something_else(out, multiple, message):
+    prim = core.Primitive("wrong")
+    prim.multiple_results = multiple
+    prim.def_abstract_eval(lambda x: out)
+    with pytest.raises(TypeError, match=f"^wrong: its abstract_eval rule {message}"):
+        weft.make_jaxpr(prim.bind)(1.0)

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import charts
+import notebooks
 import reference
 from sphinx.cmd.build import main as run_sphinx
 
@@ -27,12 +28,15 @@ BUILD = ROOT / "build" / "site"
 SOURCE = BUILD / "source"
 
 # The lists of pages, in their order. A page of docs/ that no list names is a how-to page.
-GUIDE = "first-steps arrays sharp-bits jit autodiff vectorization control-flow pytrees primitives "
-GUIDE += "interpreter performance saving pytorch"
+GUIDE = "guide/first-steps guide/arrays guide/sharp-bits guide/jit guide/autodiff "
+GUIDE += "guide/vectorization guide/control-flow random guide/pytrees debugging guide/primitives "
+GUIDE += (
+    "guide/interpreter guide/performance guide/saving distributed guide/pytorch coming-from-jax"
+)
 TUTORIALS = "tour tutorials/digits tutorials/transformer tutorials/hmc tutorials/gp "
 TUTORIALS += "reading-a-program slow-step large-step"
-HOW_TO = "coming-from-jax debugging cache random distributed references sparse "
-HOW_TO += "sparse-derivatives sizes-that-vary explain numerics security options versions"
+HOW_TO = "cache references sparse sparse-derivatives sizes-that-vary explain numerics "
+HOW_TO += "security options versions"
 NOTES = "errors jaxpr special derivatives coverage ecosystem"
 ELSEWHERE = "benchmarks index"
 
@@ -48,8 +52,22 @@ def copy_pages() -> None:
     for name in ("CHANGELOG", "CONTRIBUTING"):
         text = (ROOT / f"{name}.md").read_text().replace("](docs/", "](")
         (SOURCE / f"{name.lower()}.md").write_text(text)
+    page = SOURCE / "versions.md"
+    page.write_text(page.read_text().replace("](../CHANGELOG.md", "](changelog.md"))
     page = SOURCE / "benchmarks.md"
     page.write_text(charts.draw_page(page.read_text()))
+
+
+def write_notebooks() -> None:
+    """Each page of docs/guide as a notebook, with a link to it below the title."""
+    folder = SOURCE / "notebooks"
+    folder.mkdir(exist_ok=True)
+    for page in sorted((SOURCE / "guide").glob("*.md")):
+        text = page.read_text()
+        (folder / f"{page.stem}.ipynb").write_text(notebooks.make_notebook(text))
+        title, rest = text.split("\n", 1)
+        link = f"{{download}}`This page as a notebook </notebooks/{page.stem}.ipynb>`"
+        page.write_text(f"{title}\n\n{link}\n{rest}")
 
 
 def title_of(page: str) -> tuple[str, str]:
@@ -81,8 +99,14 @@ def write_lists() -> None:
     said = (
         "A topic a page, from the first array to a transformation of your own. Every example runs."
     )
-    write_list("guide", "Guide", said, {"": [f"guide/{page}" for page in GUIDE.split()]})
-    known = {*TUTORIALS.split(), *HOW_TO.split(), *NOTES.split(), *ELSEWHERE.split()}
+    write_list("guide", "Guide", said, {"": GUIDE.split()})
+    known = {
+        *GUIDE.split(),
+        *TUTORIALS.split(),
+        *HOW_TO.split(),
+        *NOTES.split(),
+        *ELSEWHERE.split(),
+    }
     others = sorted(p.stem for p in (ROOT / "docs").glob("*.md") if p.stem not in known)
     said = "What they print was printed by runs. Code is of programs in `examples/`, or a test."
     write_list("tutorials", "Tutorials", said, {"": TUTORIALS.split()})
@@ -164,6 +188,7 @@ def main() -> int:
     count = reference.write_pages(SOURCE / "reference", run=not args.no_reference)
     write_gallery()
     write_lists()
+    write_notebooks()
     write_index()
     html = BUILD / "html"
     out = html / weft.__version__

@@ -155,7 +155,7 @@ def switch(
 
     Args:
       index: a scalar integer. An index below 0 chooses the first branch, one above the last
-        position the last branch.
+        position the last branch. Under the option `check_bounds` "all", such an index raises.
       branches: a sequence of functions of the operands. Their results must have one structure, and
         arrays of the same shapes and dtypes.
       *operands: the arguments of the functions, pytrees of arrays.

@@ -149,7 +149,8 @@ def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
 
 def register_arguments(x: Any) -> str:
     """Return the arguments that register the class of a dataclass: fields of arrays are data."""
-    data, meta = [], []
+    data: list[str] = []
+    meta: list[str] = []
     for field in dataclasses.fields(x):
         leaves = flatten(getattr(x, field.name, None))[0]
         is_data = all(is_valid_value(leaf) or dataclasses.is_dataclass(leaf) for leaf in leaves)

@@ -24,6 +24,13 @@ path{fill:none;stroke:#868e96;stroke-width:1.1}.node:hover rect{stroke-width:2.2
 """
 
 
+class Picture(str):
+    """The text of an SVG image, which a notebook shows as the image."""
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
 class Box(Node):
     """A node with lines of text, and below them the drawings of the programs in it."""
 
@@ -151,7 +158,7 @@ class Artist(Typed):
 
 def draw(
     program: Jaxpr | ClosedJaxpr, path: Any = None, *, short: bool = True, max_chars: int = 36
-) -> str:
+) -> Picture:
     """Draw a program as an SVG image.
 
     Each equation is a box, with the programs that it holds in it; values flow downward. Types are
@@ -164,7 +171,7 @@ def draw(
       max_chars: the largest number of characters of a line in a box. The default is 36.
 
     Returns:
-      The text of the image.
+      The text of the image, a str. A notebook shows the image.
 
     >>> svg = weft.jaxpr.draw(weft.make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0))
     >>> svg.startswith("<svg"), svg.count('class="equation"')
@@ -174,7 +181,7 @@ def draw(
     jaxpr = dce_jaxpr(program.jaxpr)[0] if short else program.jaxpr
     drawing = Artist(max_chars).drawing(jaxpr)
     w, h = drawing.width, drawing.height
-    svg = (
+    svg = Picture(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" '
         f'viewBox="0 0 {w:.0f} {h:.0f}"><style>{_STYLE}</style>{drawing.svg()}</svg>\n'
     )

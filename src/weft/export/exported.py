@@ -321,6 +321,7 @@ def export(
 
     @functools.wraps(fun_jit)
     def of_types(*args: Any, **kwargs: Any) -> Exported:
+        find_scope([x for x in flatten((args, kwargs))[0] if hasattr(x, "shape")])
         traced = fun_jit.trace(*args, **kwargs)
         return export_program(traced._program, traced._placement, names, tuple(disabled_checks))
 

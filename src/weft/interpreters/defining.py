@@ -24,6 +24,9 @@ _GIVEN_BY = {
 }
 
 
+LIST_HINT = ", in a list, as multiple_results is True"
+
+
 def list_results(prim: primitive.Primitive, out: Any) -> list:
     """The results of a rule as a list."""
     return list(out) if prim.multiple_results else [out]
@@ -95,7 +98,15 @@ class Primitive(primitive.Primitive):
         """Set the type rule: `rule(*avals, **params)` gives the aval (or avals) of the results."""
 
         def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
-            return list_results(self, rule(*avals, **params))
+            out = rule(*avals, **params)
+            outs = out if self.multiple_results else [out]
+            if not isinstance(outs, list | tuple) or not all(hasattr(a, "str_short") for a in outs):
+                must = "a sequence of types" if self.multiple_results else "the type of the result"
+                raise TypeError(
+                    f"{self.name}: its abstract_eval rule must return {must}; got {out!r}. "
+                    f"Hint: weft.core.ShapedArray(shape, dtype){LIST_HINT * self.multiple_results}."
+                )
+            return list(outs)
 
         self.abstract_eval = abstract_eval  # type: ignore[method-assign]
         return rule

@@ -93,7 +93,11 @@ OPTIONS = (
     ),
     Option("debug_key_reuse", False, "Raise where a random key is used twice."),
     Option("debug_overflow", False, "Raise where a signed integer does not fit."),
-    Option("debug_globals", False, "Raise where a global changed after tracing."),
+    Option(
+        "debug_globals",
+        False,
+        "Raise where a global, or an attribute of a static argument, changed after tracing.",
+    ),
     Option(
         "debug",
         "off",

@@ -297,25 +297,31 @@ def wrap_constant(fun: Callable) -> Callable:
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current.trace is not EVAL:
-            return fun(*args, **kwargs)
         try:
-            found = find(*args, **kwargs)
-        except TypeError:  # an argument without a hash, as arrays are
-            return fun(*args, **kwargs)
-        if found.signs and found.signs != find_signs((*args, *kwargs.values())):
-            return fun(*args, **kwargs)
-        if found.program is not None:
-            if found.sizes is None or [*map(type, args[0])] == found.sizes:  # (2.0,) equals (2,)
-                return found.program()
-            return fun(*args, **kwargs)
-        out = fun(*args, **kwargs)
-        if found.is_plain and is_hot(("constant", fun), found):
-            found.is_plain = False
-            if all(map(is_copyable, flatten(out)[0])):
-                copy = functools.partial(copy_results, fun, args, kwargs)
-                found.program = compiled_call(fun.__name__, copy)
-        return out
+            if current.trace is not EVAL:
+                return fun(*args, **kwargs)
+            try:
+                found = find(*args, **kwargs)
+            except TypeError:  # an argument without a hash, as arrays are
+                return fun(*args, **kwargs)
+            if found.signs and found.signs != find_signs((*args, *kwargs.values())):
+                return fun(*args, **kwargs)
+            if found.program is not None:
+                if (
+                    found.sizes is None or [*map(type, args[0])] == found.sizes
+                ):  # (2.0,) equals (2,)
+                    return found.program()
+                return fun(*args, **kwargs)
+            out = fun(*args, **kwargs)
+            if found.is_plain and is_hot(("constant", fun), found):
+                found.is_plain = False
+                if all(map(is_copyable, flatten(out)[0])):
+                    copy = functools.partial(copy_results, fun, args, kwargs)
+                    found.program = compiled_call(fun.__name__, copy)
+            return out
+        except Exception as error:
+            trim_traceback(add_keyword_hint(error, fun))
+            raise
 
     call.kept = kept  # type: ignore[attr-defined]
     return call
