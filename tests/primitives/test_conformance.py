@@ -192,7 +192,7 @@ NO_ROW = {
     "constant": "has no operand; small arrays that programs close over: tests/api/test_jit.py",
     "layout_constraint xla_metadata_value": "tests/experimental/test_annotations.py",
     "custom_partitioning": DEVICES,
-    "call closed_call": HOLD_PROGRAMS,
+    "call closed_call padded_call": HOLD_PROGRAMS,
     "create_token after_all": "tokens have no values: tests/primitives/test_tokens.py",
     "dce_sink": "has no result: tests/primitives/test_sink.py",
     "ffi_call": "calls code of its user: tests/test_ffi.py",
@@ -278,7 +278,9 @@ def check_value(case: Case, dtype: np.dtype, xs: list, outs: list) -> None:
 
 # Primitives without an `element` rule, by the file of their class or by their name, and why.
 NO_ELEMENT = {
-    "control. parallel. export. extend. api. experimental. nn.": "hold programs, or are a user's",
+    "control. parallel. export. extend. api. experimental. nn. padding.": (
+        "hold programs, or are a user's"
+    ),
     "primitives.collective primitives.reshard primitives.refs": "read other devices, or references",
     "psum_invariant preduced unreduced_psum vary_unreduced_cast_p reduced_vary_cast_p": "devices",
     "cpu.": "written by passes for a platform, and hold programs or call kernels",

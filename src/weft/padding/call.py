@@ -133,31 +133,31 @@ class PaddedFunction:
         self._donate = donate
         self._programs: dict[Any, SymbolicProgram] = {}
         self._plans: dict[Any, Any] = {}
-        # Plans of calls with arrays only, by types and settings: the fast path. As long as all
-        # calls have been with arrays as positional arguments, keys have no pytree.
+        # Plans of calls with arrays only, by types and settings: the fast path. Only calls where
+        # operations compute are kept, with the trace in force there, so others do not find them.
+        # As long as all calls have been with arrays as positional arguments, keys have no pytree.
         self._fast: dict[tuple, tuple[Callable, Callable | None]] = {}
         self._flat = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if current.trace.parent is None:
-            try:  # values without an attribute `aval`, such as NumPy's, go the long way
-                if kwargs or not self._flat:
-                    leaves, tree = flatten((args, kwargs))
-                    plan = self._fast.get((trace_context(), tree, *map(_get_aval, leaves)))
-                else:
-                    leaves = args
-                    plan = self._fast.get((trace_context(), *map(_get_aval, args)))
-            except AttributeError:
-                plan = None
-            if plan is not None:
-                call, result = plan
-                try:
-                    outs = call(*leaves)
-                    return outs[0] if result is None else result(outs)
-                except Exception as error:
-                    trim_traceback(error)
-                    raise
-        return self._call(args, kwargs)
+        leaves: Any = args
+        key: tuple = (current.trace, trace_context())
+        try:  # values without an attribute `aval`, such as NumPy's, go the long way
+            if kwargs or not self._flat:
+                leaves, tree = flatten((args, kwargs))
+                key = (*key, tree)
+            found = self._fast.get((*key, *map(_get_aval, leaves)))
+        except AttributeError:
+            found = None
+        if found is None:
+            return self._call(args, kwargs)
+        call, result = found
+        try:
+            outs = call(*leaves)
+            return outs[0] if result is None else result(outs)
+        except Exception as error:
+            trim_traceback(error)
+            raise
 
     @boundary
     def _call(self, args: tuple, kwargs: dict) -> Any:
@@ -204,7 +204,10 @@ class PaddedFunction:
             if len(every) != len(leaves):  # some are static
                 return
             key = (tree,)
-        self._fast[trace_context(), *key, *map(_get_aval, leaves)] = plan.call, plan.result
+        self._fast[current.trace, trace_context(), *key, *map(_get_aval, leaves)] = (
+            plan.call,
+            plan.result,
+        )
 
     def padded_jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
         """Return the padded program for arguments of these types.
