@@ -54,7 +54,8 @@ VARIABLES: dict[str, dict[str, str]] = {
     },
     "Building from source": {
         "WEFT_BUILD": "`quick`: compile the kernels in half the time, with -O1 and without the "
-        "loops for AVX-512; `none`: leave the kernels out; or the platform of a wheel (`make wheels`).",
+        "loops for AVX-512; `none`: leave the kernels out; or the platform of a wheel (`make "
+        "wheels`).",
         "CXX": "The compiler of C++. Default: `c++` or `g++`.",
         "CXXFLAGS": "Further options of the compiler.",
     },
