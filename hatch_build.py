@@ -2,7 +2,7 @@
 
 `CXX` names the compiler and `CXXFLAGS` adds options. `WEFT_BUILD` says how:
 
-- `quick`: with -O1, for developers: the kernels run slower;
+- `quick`: with -O1 and without the loops for AVX-512, for developers: the kernels run slower;
 - `none`: no kernels, which makes a wheel for every platform;
 - a platform of PLATFORMS: kernels for that platform, by the Clang of the package `ziglang`.
 
@@ -36,6 +36,7 @@ MAX_DAYS = 7  # after which an object that no build used is removed
 # Clang would do so only within an expression.
 FLAGS = ("-std=c++17", "-fPIC", "-w", "-ffp-contract=fast")
 X86_64 = ("x86_64", "amd64")
+OPTIMIZED, QUICK = ("-O3",), ("-O1", "-DWEFT_AVX2_ONLY")
 AVX2 = "-mavx2"  # a processor without AVX2 runs without the kernels
 SLOWEST = ("arithmetic", "cumulative", "functions", "sort")  # to compile, which go first
 
@@ -138,8 +139,8 @@ def choose_objects(build: Build, shared: bytes, mode: str, sources: list[Path]) 
     more = shlex.split(os.environ.get("CXXFLAGS", ""))
     objects = {}
     for source in sources:
-        level = "-O1" if mode == "quick" else "-O3"
-        options = [*build.options, level, *more]
+        level = QUICK if mode == "quick" else OPTIMIZED
+        options = [*build.options, *level, *more]
         command = "\0".join([*build.compiler, *options]).encode()
         files = list_files(source)
         content = b"".join(path.read_bytes() for path in files)

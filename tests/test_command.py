@@ -72,6 +72,12 @@ def test_programs_and_tools_run_from_the_console_script(tmp_path):
     assert absent.stderr == (
         "weft: there must be a module 'nosuch.module'; got none on sys.path. Hint: weft --help.\n"
     )
+    unexplained = run("explain", "scrpt.py")  # no report of a program that did not run
+    assert (unexplained.returncode, unexplained.stdout) == (2, "")
+    assert (
+        unexplained.stderr
+        == "weft: there must be a file 'scrpt.py'; got none. Hint: weft --help.\n"
+    )
     broken = run("-m", "package.broken")
     assert "Traceback" in broken.stderr and "nosuch_dependency" in broken.stderr
     shown = run("cache", "--path")

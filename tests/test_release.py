@@ -30,13 +30,15 @@ def test_a_wheel_is_checked(tmp_path):
     sys.modules.pop("hatch_build", None)
     tool = load_tool("make_wheels")
     assert tool.read_handlers() == [*HANDLERS]
-    assert tool.MAGIC.keys() == {re.match(r"[a-z]+", p)[0] for p in tool.PLATFORMS}
-    names = b"\0".join(h.encode() for h in HANDLERS) + b"\0"
-    assert not tool.check_library(b"MZ" + names, "win_amd64")
-    assert tool.check_library(b"\x7fELF" + names, "win_amd64") == ["it must begin with b'MZ'."]
-    assert tool.check_library(b"MZ" + names.replace(b"weft_sum", b"weft_sun"), "win_amd64") == [
-        "the library must export weft_sum."
+    assert tool.SYSTEMS.keys() == {re.match(r"[a-z]+", p)[0] for p in tool.PLATFORMS}
+    library = tool.Library("PE", "AMD64", frozenset(HANDLERS), frozenset({"KERNEL32.dll"}))
+    assert not tool.check_library(library, "win_amd64")
+    assert tool.check_library(library, "manylinux_2_17_aarch64") == [
+        "it must be ELF for AARCH64; got PE for AMD64.",
+        "it must need libraries of the system only; got KERNEL32.dll.",
     ]
+    lacking = library._replace(exports=library.exports - {"weft_sum"})
+    assert tool.check_library(lacking, "win_amd64") == ["the library must export weft_sum."]
     wheel = tmp_path / "weft-0-py3-none-win_amd64.whl"
     with tool.zipfile.ZipFile(wheel, "w") as file:
         file.writestr("weft/__init__.py", bytes(5_000_000))

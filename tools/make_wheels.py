@@ -13,6 +13,7 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -22,8 +23,25 @@ from hatch_build import PLATFORMS  # noqa: E402
 DIST = ROOT / "dist"
 PURE = "none"
 MAX_BYTES = 4_000_000
-# The first bytes of a platform's library, and the form of a symbol in its table.
-MAGIC = {"manylinux": b"\x7fELF", "macosx": b"\xcf\xfa\xed\xfe", "win": b"MZ"}
+
+
+class Library(NamedTuple):
+    """The facts about a library that a check reads from its file, with symbols as C names them."""
+
+    format: str
+    machine: str
+    exports: frozenset[str]
+    needs: frozenset[str]
+
+
+# For each platform: the format of its libraries, and the system's libraries, which may be needed.
+SYSTEMS = {
+    "manylinux": ("ELF", r"(libc|libm|libdl|libpthread|librt)\.so\.\d+|ld-linux-.*"),
+    "macosx": ("MACHO", r"/usr/lib/libSystem\.B\.dylib"),
+    "win": ("PE", r"(kernel32|ntdll|advapi32|ws2_32|api-ms-win-crt-[\w-]+)\.dll"),
+}
+MACHINES = {"x86_64": ("X86_64", "AMD64"), "aarch64": ("AARCH64",), "arm64": ("ARM64",)}
+MACHINES["amd64"] = MACHINES["x86_64"]
 
 
 def build_wheel(mode: str) -> Path:
@@ -69,19 +87,42 @@ def check_wheel(wheel: Path, mode: str) -> list[str]:
         if licenses != {"LICENSE", "NOTICE"}:
             wrong.append(f"the licence and the notices must be there; got {sorted(licenses)}.")
         for library in libraries:
-            wrong += check_library(file.read(library), mode)
+            wrong += check_library(read_library(file.read(library)), mode)
     if mode.startswith("manylinux"):
         wrong += audit_wheel(wheel, mode)
     return wrong
 
 
-def check_library(content: bytes, mode: str) -> list[str]:
-    """Return the faults of a library: its format, or missing symbols."""
-    (magic,) = (m for prefix, m in MAGIC.items() if mode.startswith(prefix))
-    wrong = [] if content.startswith(magic) else [f"it must begin with {magic!r}."]
-    prefix = b"_" if mode.startswith("macosx") else b""
-    symbols = [s for s in read_handlers() if prefix + s.encode() + b"\0" not in content]
-    return wrong + [f"the library must export {s}." for s in symbols]
+def read_library(content: bytes) -> Library:
+    """Read the format, the processor, the exported symbols and the needed libraries."""
+    import lief
+
+    found = lief.parse(content)
+    kind = found.format.name
+    prefix = "_" if kind == "MACHO" else ""
+    machine = {"ELF": "machine_type", "MACHO": "cpu_type", "PE": "machine"}[kind]
+    needs = [x if isinstance(x, str) else x.name for x in found.libraries]
+    own = [found.get(lief.MachO.LoadCommand.TYPE.ID_DYLIB)] if kind == "MACHO" else []
+    return Library(
+        kind,
+        getattr(found.header, machine).name,
+        frozenset(f.name.removeprefix(prefix) for f in found.exported_functions),
+        frozenset(needs) - {x.name for x in own if x},
+    )
+
+
+def check_library(library: Library, mode: str) -> list[str]:
+    """Return the faults of a library: its format, missing symbols, libraries of others."""
+    kind, system = next(known for prefix, known in SYSTEMS.items() if mode.startswith(prefix))
+    machines = next(known for name, known in MACHINES.items() if mode.endswith(name))
+    wrong = []
+    if library.format != kind or library.machine not in machines:
+        wrong.append(
+            f"it must be {kind} for {machines[0]}; got {library.format} for {library.machine}."
+        )
+    wrong += [f"the library must export {s}." for s in read_handlers() if s not in library.exports]
+    others = [x for x in sorted(library.needs) if not re.fullmatch(system, x, re.IGNORECASE)]
+    return wrong + [f"it must need libraries of the system only; got {x}." for x in others]
 
 
 def audit_wheel(wheel: Path, mode: str) -> list[str]:

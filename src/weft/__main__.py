@@ -10,6 +10,7 @@ import os
 import runpy
 import sys
 import types
+from collections.abc import Callable
 
 import weft
 from weft.compat import install
@@ -54,12 +55,12 @@ def main(argv: list[str] | None = None) -> int:
         print(HELP, file=sys.stderr)
         return 2
     else:
-        run_program(args)
+        find_program(args)()
     return 0
 
 
-def run_program(args: list[str]) -> None:
-    """Run what the arguments name as `__main__`, with `jax` meaning weft.
+def find_program(args: list[str]) -> Callable[[], object]:
+    """Return the call that runs what the arguments name as `__main__`, with `jax` meaning weft.
 
     Raises SystemExit with one line of text if the arguments name nothing that can be run.
     """
@@ -72,18 +73,16 @@ def run_program(args: list[str]) -> None:
         if flag == "-m":
             check_module(rest[0])
             sys.argv = rest
-            runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
-        else:
-            sys.argv = ["-c", *rest[1:]]
-            main = sys.modules["__main__"] = types.ModuleType("__main__")
-            exec(compile(rest[0], "<string>", "exec"), vars(main))
-        return
+            return lambda: runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        sys.argv = ["-c", *rest[1:]]
+        main = sys.modules["__main__"] = types.ModuleType("__main__")
+        return lambda: exec(compile(rest[0], "<string>", "exec"), vars(main))
     path = os.path.abspath(flag)
     check_script(flag)
     install()
     sys.argv = args
     set_first_path(os.path.dirname(path))
-    runpy.run_path(path, run_name="__main__")
+    return lambda: runpy.run_path(path, run_name="__main__")
 
 
 def set_first_path(folder: str) -> None:

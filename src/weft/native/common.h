@@ -22,6 +22,11 @@
 #define WEFT_SCALAR
 #endif
 
+// Loops for AVX-512 beside those for AVX2. A quick build has only the latter (hatch_build.py).
+#if defined(__x86_64__) && !defined(WEFT_AVX2_ONLY)
+#define WEFT_AVX512
+#endif
+
 namespace weft {
 
 constexpr int64_t kPiece = 1 << 15;  // elements, or products, that are worth a thread

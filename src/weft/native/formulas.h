@@ -222,44 +222,50 @@ WEFT_FUNCTION(ZetaD, D, 0, WEFT_BETWEEN(x, 1, 1e6) & WEFT_BETWEEN(y, 1e-300, 1e3
 WEFT_FUNCTION(ZetaSingleD, D, 0, WEFT_BETWEEN(x, 1, 40) & WEFT_BETWEEN(y, 0x1p-20, 0x1p20),
               ZetaSingle(x, y), ZetaEach(x, y))
 
+// Returns vector number i of an array, which may begin at any element. A pointer to vectors would let
+// the compiler assume an aligned address, even for memcpy.
+template <class V>
+WEFT_HERE V ReadAt(const void* from, int64_t i) {
+  V x;
+  std::memcpy(&x, static_cast<const char*>(from) + i * sizeof(V), sizeof(V));
+  return x;
+}
+template <class V>
+WEFT_HERE void WriteAt(void* to, int64_t i, V x) {
+  std::memcpy(static_cast<char*>(to) + i * sizeof(V), &x, sizeof(V));
+}
+
 // Computes all vectors of one block. kOne: x is a scalar, so that the compiler hoists what depends
 // on x.
 template <class Function, bool kFast, bool kOne, class V = typename Function::V>
-WEFT_HERE void Write(const V* x, const V* y, V* out, int64_t n) {
-  V a, b, c;
-  std::memcpy(&a, x, sizeof(V));
+WEFT_HERE void Write(const void* x, const void* y, void* out, int64_t n) {
+  V a = ReadAt<V>(x, 0), b, c;
   for (int64_t i = 0; i < n; ++i) {
-    if (!kOne) std::memcpy(&a, x + i, sizeof(V));
-    std::memcpy(&b, y + i, sizeof(V));
+    if (!kOne) a = ReadAt<V>(x, i);
+    b = ReadAt<V>(y, i);
     c = kFast ? Function::Fast(a, b) : Function::Any(a, b);
     if constexpr (Function::kLeast > 0) {
       constexpr std::decay_t<decltype(a[0])> least = Function::kLeast;
       c = (a < least) & (a > -least) ? a : c;
     }
-    std::memcpy(out + i, &c, sizeof(V));
+    WriteAt(out, i, c);
   }
 }
 
 template <class Function, int64_t kOp, class V = typename Function::V>
 WEFT_HERE_CALLED void Apply(const void* const* xs, void* out, int64_t count) {
   constexpr bool kOne = kOp == op::kPowerOf;
-  const V *x = static_cast<const V*>(xs[0]), *y = static_cast<const V*>(xs[kOperands[kOp] - 1]);
-  V* const z = static_cast<V*>(out);
-  const int64_t n = count * sizeof(x[0][0]) / sizeof(V);
-  if constexpr (!std::is_same_v<decltype(Function::Usual(*x, *y)), bool>) {
+  const void *x = xs[0], *y = xs[kOperands[kOp] - 1];
+  const int64_t n = count * sizeof(V{}[0]) / sizeof(V);
+  if constexpr (!std::is_same_v<decltype(Function::Usual(V{}, V{})), bool>) {
     auto usual = V{} == V{};
-    for (int64_t i = 0; i < n; ++i) {
-      V a, b;
-      std::memcpy(&a, x + i, sizeof(V));
-      std::memcpy(&b, y + i, sizeof(V));
-      usual &= Function::Usual(a, b);
-    }
+    for (int64_t i = 0; i < n; ++i) usual &= Function::Usual(ReadAt<V>(x, i), ReadAt<V>(y, i));
     int64_t parts[sizeof(V) / 8], all = -1;
     std::memcpy(parts, &usual, sizeof(V));
     for (int64_t part : parts) all &= part;
-    if (all != -1) return Write<Function, false, kOne>(x, y, z, n);
+    if (all != -1) return Write<Function, false, kOne>(x, y, out, n);
   }
-  Write<Function, true, kOne>(x, y, z, n);
+  Write<Function, true, kOne>(x, y, out, n);
 }
 
 // --- rows of programs: of `count` elements, a multiple of 16 ---
@@ -270,12 +276,8 @@ using Of32 = typename Vector<T, kBytes / 4 * sizeof(T)>::V;  // with the same nu
 
 template <class From, class To, class Change>
 WEFT_HERE void ConvertEach(const void* const* xs, void* out, int64_t count, Change) {
-  const From* const x = static_cast<const From*>(xs[0]);
   for (int64_t i = 0; i < count * 4 / kBytes; ++i) {
-    From v;
-    std::memcpy(&v, x + i, sizeof(v));
-    const To y = Change::Made(v);
-    std::memcpy(static_cast<To*>(out) + i, &y, sizeof(y));
+    WriteAt<To>(out, i, Change::Made(ReadAt<From>(xs[0], i)));
   }
 }
 #define WEFT_CONVERSION(name, From, To, ...)                                            \
@@ -319,13 +321,9 @@ WEFT_CONVERSION(ToBool, F, Bytes, return Quartered((J)x & 1))
 // An operation on arrays of 16 bits by itself.
 template <class Function, class From, class To>
 WEFT_HERE_CALLED void Direct(const void* const* xs, void* out, int64_t count) {
-  const Packed *x = static_cast<const Packed*>(xs[0]), *y = static_cast<const Packed*>(xs[1]);
   for (int64_t i = 0; i < count * 4 / kBytes; ++i) {
-    Packed a, b;
-    std::memcpy(&a, x + i, sizeof(a));
-    std::memcpy(&b, y + i, sizeof(b));
-    const Packed z = To::Made(Function::Fast(From::Made(a), From::Made(b)));
-    std::memcpy(static_cast<Packed*>(out) + i, &z, sizeof(z));
+    const Packed a = ReadAt<Packed>(xs[0], i), b = ReadAt<Packed>(xs[1], i);
+    WriteAt<Packed>(out, i, To::Made(Function::Fast(From::Made(a), From::Made(b))));
   }
 }
 template <class Function>
@@ -339,11 +337,9 @@ template <int kOperation, int16_t kInfinity = 0>
 WEFT_HERE_CALLED void OnBits(const void* const* xs, void* out, int64_t count) {
   using V = typename Vector<int16_t, 32>::V;
   constexpr bool kTwo = kOperation == kLarger || kOperation == kSmaller;
-  const V *x = static_cast<const V*>(xs[0]), *y = static_cast<const V*>(xs[kTwo]);
   for (int64_t i = 0; i < count / 16; ++i) {
-    V a, b, c;
-    std::memcpy(&a, x + i, sizeof(a));
-    std::memcpy(&b, y + i, sizeof(b));
+    const V a = ReadAt<V>(xs[0], i), b = ReadAt<V>(xs[kTwo], i);
+    V c;
     if (kOperation == kNegate) {
       c = a ^ ~(V{} + INT16_MAX);
     } else if (kOperation == kAbsolute) {
@@ -354,7 +350,7 @@ WEFT_HERE_CALLED void OnBits(const void* const* xs, void* out, int64_t count) {
       c = (b & INT16_MAX) > kInfinity ? b : c;
       c = (a & INT16_MAX) > kInfinity ? a : c;
     }
-    std::memcpy(static_cast<V*>(out) + i, &c, sizeof(c));
+    WriteAt(out, i, c);
   }
 }
 
@@ -364,15 +360,12 @@ WEFT_HERE F Joined(F x, F y) { return kSum ? x + y : x > y ? x : y; }
 template <bool kSum>
 WEFT_HERE_CALLED void JoinRow(const void* const* xs, void* out, int64_t count) {
   constexpr int64_t kSums = 4, kFloats = kBytes / 4;
-  const F* const x = static_cast<const F*>(xs[0]);
-  F sums[kSums], y;
-  std::memcpy(&y, x, sizeof(y));
+  F sums[kSums], y = ReadAt<F>(xs[0], 0);
   for (int64_t k = 0; k < kSums; ++k) sums[k] = kSum ? F{} : y;
   for (int64_t i = 0; i < count / kFloats; i += kSums) {
     for (int64_t k = 0; k < kSums; ++k) {
       if (i + k >= count / kFloats) break;
-      std::memcpy(&y, x + i + k, sizeof(y));
-      sums[k] = Joined<kSum>(sums[k], y);
+      sums[k] = Joined<kSum>(sums[k], ReadAt<F>(xs[0], i + k));
     }
   }
   y = Joined<kSum>(Joined<kSum>(sums[0], sums[1]), Joined<kSum>(sums[2], sums[3]));
@@ -387,7 +380,7 @@ WEFT_HERE_CALLED void JoinRow(const void* const* xs, void* out, int64_t count) {
 WEFT_HERE_CALLED void Spread(const void* const* xs, void* out, int64_t count) {
   F y;
   for (int64_t j = 0; j < kBytes / 4; ++j) y[j] = *static_cast<const float*>(xs[0]);  // with its bits
-  for (int64_t i = 0; i < count * 4 / kBytes; ++i) std::memcpy(static_cast<F*>(out) + i, &y, sizeof(y));
+  for (int64_t i = 0; i < count * 4 / kBytes; ++i) WriteAt(out, i, y);
 }
 
 #define WEFT_BLOCKS(name, V, kernel) {op::k##name, k##V, k##V, kernel, true},

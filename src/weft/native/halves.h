@@ -10,7 +10,7 @@
 #endif
 
 // Compiled for AVX-512 too.
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(WEFT_AVX512) && defined(__gnu_linux__) && !defined(__clang__)
 #define WEFT_WIDEST __attribute__((target_clones("arch=skylake-avx512", "default")))
 #else
 #define WEFT_WIDEST

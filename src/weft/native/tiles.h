@@ -41,11 +41,10 @@ constexpr int kLeastBytes = 16;
 
 // The bytes of its vectors that have a product and a sum in one.
 inline int VectorBytes() {
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef WEFT_AVX512
   if (__builtin_cpu_supports("avx512f")) return 64;
-  if (kLeastBytes == 32 || (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) return 32;
 #endif
-  return 16;
+  return kLeastBytes;
 }
 
 // Copies rows of kBytes, a constant for the compiler.
@@ -158,24 +157,24 @@ WEFT_INLINE void AddTiles(Segment<T>* segments, int64_t count, int64_t step, int
 
 // --- for what the processor has ----------------------------------------------------------------
 
+#ifdef WEFT_AVX512
 template <class Job>
-WEFT_FOR("avx512f,fma") void Run512(const Job& job, int64_t index) {
+WEFT_FOR("avx512f,fma") void RunWide(const Job& job, int64_t index) {
   job.template Run<64>(index);
 }
+#endif
 template <class Job>
-WEFT_FOR("avx2,fma") void Run256(const Job& job, int64_t index) {
-  job.template Run<32>(index);
-}
-template <class Job>
-void Run128(const Job& job, int64_t index) {
-  job.template Run<16>(index);
+WEFT_FOR("avx2,fma") void RunNarrow(const Job& job, int64_t index) {
+  job.template Run<kLeastBytes>(index);
 }
 
 // Returns the function that computes a piece of a job with vectors of `bytes` bytes.
 template <class Job>
-auto RunWith(int bytes) {
-  if constexpr (kLeastBytes == 32) return bytes == 64 ? Run512<Job> : Run256<Job>;
-  else return bytes == 64 ? Run512<Job> : bytes == 32 ? Run256<Job> : Run128<Job>;
+auto RunWith([[maybe_unused]] int bytes) {
+#ifdef WEFT_AVX512
+  if (bytes == 64) return RunWide<Job>;
+#endif
+  return RunNarrow<Job>;
 }
 
 // The packing of right factors: panels of one vector if that holds all columns, else of kVectors.

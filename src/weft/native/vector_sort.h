@@ -31,6 +31,7 @@ constexpr uint32_t MaskOf(int bit) {
   return mask;
 }
 
+#ifdef WEFT_AVX512
 namespace by512 {
 
 // An attribute, not a pragma: inlined functions of the standard library must run on all machines.
@@ -86,6 +87,7 @@ WEFT_LANES(64, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #undef WEFT_SORT
 #undef WEFT_SORT_INLINE
 }  // namespace by512
+#endif
 
 namespace by256 {
 
@@ -198,18 +200,24 @@ struct Lanes64 {
 inline bool HasVectors() { return true; }
 
 inline bool HasWideVectors() {
+#ifdef WEFT_AVX512
   static const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("bmi2");
   return wide;
+#else
+  return false;
+#endif
 }
 
 // Sorts n keys in `a`; `b` is scratch memory of the same size.
 template <class Key, class Otherwise>
 void SortByVectors(Key* a, Key* b, int64_t n, const Otherwise& otherwise) {
   constexpr bool half = sizeof(Key) == 4;
+#ifdef WEFT_AVX512
   if (HasWideVectors()) {
     using V = std::conditional_t<half, by512::Lanes32, by512::Lanes64>;
     return by512::SortKeys<V>(a, b, a, n, 64, otherwise);
   }
+#endif
   using V = std::conditional_t<half, by256::Lanes32, by256::Lanes64>;
   by256::SortKeys<V>(a, b, a, n, 64, otherwise);
 }

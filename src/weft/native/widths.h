@@ -16,6 +16,7 @@ using Mask = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
 namespace {
 
 #ifdef __AVX2__
+#ifdef WEFT_AVX512
 // The bytes of vectors.
 int LaneBytes() {
   static const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
@@ -41,9 +42,18 @@ constexpr int kBytes = 64;
 }  // namespace w64
 #ifdef __clang__
 #pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else
 #pragma GCC pop_options
+#endif
+#else
+int LaneBytes() { return 32; }
+}  // namespace
+#define WEFT_PICK(...) w32::__VA_ARGS__
+#endif
+
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #endif
