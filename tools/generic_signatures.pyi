@@ -69,6 +69,7 @@ class weft:
         passes: Any = ...,
         sizes: Any = ...,
         buckets: Any = ...,
+        memory: str | int | None = ...,
     ) -> _Jitted[_P, _R]: ...
     @overload
     def jit(
@@ -88,6 +89,7 @@ class weft:
         passes: Any = ...,
         sizes: Any = ...,
         buckets: Any = ...,
+        memory: str | int | None = ...,
     ) -> Callable[[Callable[_P, _R]], _Jitted[_P, _R]]: ...
     @overload
     def grad(

@@ -330,6 +330,7 @@ def jit(
     passes: Any = ...,
     sizes: Any = ...,
     buckets: Any = ...,
+    memory: str | int | None = ...,
 ) -> _Jitted[_P, _R]: ...
 @overload
 def jit(
@@ -349,6 +350,7 @@ def jit(
     passes: Any = ...,
     sizes: Any = ...,
     buckets: Any = ...,
+    memory: str | int | None = ...,
 ) -> Callable[[Callable[_P, _R]], _Jitted[_P, _R]]: ...
 def jvp(
     fun: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = ...
