@@ -9,6 +9,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax, nn
 from weft.footprint.estimate import Measure
+from weft.footprint.limit import parse_memory
 from weft.passes import run_passes
 from weft.passes.inline import inline_calls
 
@@ -140,3 +141,102 @@ def test_programs_fit(name):
     assert traced == [1]
     flat = inline_calls(run_passes(weft.jit(fun).trace(*args)._program.jaxpr), True)
     assert 0.5 < Measure().estimate(flat).bytes / without < 2.2
+
+
+X, V = arrays((256, 3), (256,))
+LIMITED = weft.jit(kernel_product, memory="60KB")
+
+
+@pytest.mark.parametrize(
+    "given, bytes",
+    [
+        ("2GB", 2 * 10**9),
+        ("512MiB", 512 * 2**20),
+        (" 1.5 kb ", 1500),
+        (".5KiB", 512),
+        ("7B", 7),
+        (9, 9),
+    ],
+)
+def test_sizes(given, bytes):
+    assert parse_memory("jit", given) == bytes
+
+
+@pytest.mark.parametrize("given", ["2", "GB", "-1GB", "1XB", "2 GB more", "", 0, -3, True, 1.5])
+def test_sizes_that_are_none(given):
+    with pytest.raises(ValueError, match="^jit: memory must be a positive number of bytes, .* got"):
+        weft.jit(kernel_product, memory=given)
+
+
+def test_a_program_that_fits_is_left_as_it_is():
+    limited = weft.jit(kernel_product, memory="1GB")
+    assert limited.lower(X, V).as_text() == weft.jit(kernel_product).lower(X, V).as_text()
+    assert limited.plan(X, V).steps == []
+    assert weft.jit(kernel_product).lower(X, V).compile().memory_plan() is None
+
+
+def test_the_plan_says_what_is_done():
+    plan = LIMITED.plan(X, V)
+    assert plan.used <= plan.limit == 60_000 and plan.before > plan.limit >= plan.after
+    assert "slices along axis 0 of f32[256,256] made by `" in str(plan)
+    assert "test_limit.py" in str(plan)
+
+
+def test_an_error_says_the_least_and_where_it_is():
+    with pytest.raises(ValueError) as caught:
+        weft.jit(kernel_product, memory="4KB")(X, V)
+    text = str(caught.value)
+    assert text.startswith("jit: kernel_product must run within memory=4,000 bytes; got ")
+    assert "the least that was found; with " in text
+    assert "Arguments have 4,096 bytes, results 1,024." in text
+    assert "f32[256,3] an argument (3,072 bytes)" in text and "test_limit.py" in text
+    least = int(text.split("memory=")[-1].rstrip("."))
+    assert weft.jit(kernel_product, memory=least)(X, V).shape == (256,)
+
+
+def test_arguments_that_could_be_donated_are_named():
+    with pytest.raises(ValueError, match="Hint: donate_argnums, as 4,096 bytes of results"):
+        weft.jit(lambda x: x * 2, memory=5000)(jnp.ones(1024))
+    x = jnp.ones(1024)
+    assert weft.jit(lambda x: x * 2, memory=5000, donate_argnums=0)(x)[0] == 2
+    assert x.is_deleted()
+
+
+def test_programs_with_side_effects_are_not_changed():
+    def printing(x, v):
+        weft.debug.callback(lambda: None)
+        return kernel_product(x, v)
+
+    with pytest.raises(ValueError, match="programs with side effects are not changed"):
+        weft.jit(printing, memory="60KB")(X, V)
+
+
+def test_programs_over_a_mesh_are_refused():
+    whole = weft.NamedSharding(weft.make_mesh((1,), ("x",)), weft.P())
+    with pytest.raises(ValueError, match="^jit: memory must be the limit of a program for one dev"):
+        weft.jit(kernel_product, memory="60KB", in_shardings=whole)(X, V)
+
+
+def test_the_outermost_limit_counts():
+    """A function under a transformation is a plain jitted one."""
+    want = kernel_product(X, V)
+    close = lambda x, y: np.testing.assert_allclose(x, y, 1e-4)
+    close(weft.jit(lambda x, v: LIMITED(x, v), memory="1GB")(X, V), want)
+    close(weft.vmap(LIMITED, (None, 0))(X, V[None])[0], want)
+    slope = weft.grad(lambda x: LIMITED(x, V).sum())
+    limited = weft.jit(slope, memory="200KB")
+    assert limited.plan(X).used <= 200_000
+    np.testing.assert_allclose(limited(X), slope(X), 1e-3, 1e-4)
+
+
+def test_beside_other_options():
+    named = weft.jit(lambda n, x, v: n * kernel_product(x, v), static_argnums=0, memory="60KB")
+    want = np.asarray(kernel_product(X, V))
+    np.testing.assert_allclose(named(2, X, V), 2 * want, 1e-4)
+    sized = weft.jit(kernel_product, sizes="(n, _), (n,)", memory="70KB")
+    np.testing.assert_allclose(sized(X, V), want, 1e-4)
+    assert sized.lower(X, V).compile().memory_plan().steps
+    closed = weft.jit(lambda x: kernel_product(x, V), memory="60KB")
+    np.testing.assert_allclose(closed(X), want, 1e-4)
+    with weft.disable_jit():
+        np.testing.assert_allclose(LIMITED(X, V), want, 1e-4)

@@ -151,7 +151,9 @@ class MemoryLimit(NamedTuple):
         hint = f"memory={least}"
         if shared:
             hint = f"donate_argnums, as {shared:,} bytes of results have types of arguments; {hint}"
-        changes = "; with ".join(["", *plan.steps]) if plan.steps else ""
+        changes = "".join([f"; with {step}" for step in plan.steps])
+        if jaxpr.effects:
+            changes = "; programs with side effects are not changed"
         return ValueError(
             f"jit: {spec.name} must run within memory={self.bytes:,} bytes; got {least:,} bytes, "
             f"the least that was found{changes}. Arguments have {ins:,} bytes, results {outs:,}. "
