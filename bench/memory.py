@@ -74,7 +74,7 @@ def programs():
         "attention": (attention, [(4_000, 4, 32)] * 3),
         "gradient of a deep network": (
             weft.grad(lambda w, x: deep_loss(w, x)), [(16, 64, 64), (120_000, 64)]),
-        "gradient of a recurrence": (weft.grad(recurrent_loss), [(16, 16), (60, 50_000, 16)]),
+        "gradient of a recurrence": (weft.grad(recurrent_loss), [(16, 16), (90, 50_000, 16)]),
         "histogram": (histogram, [(250_000,)]),
         "largest of outer products": (outer_products, [(30_000, 64)] * 2),
         "forces": (forces, [(5_500, 3), (5_500,)]),
