@@ -78,7 +78,7 @@ def programs():
         "histogram": (histogram, [(250_000,)]),
         "largest of outer products": (outer_products, [(30_000, 64)] * 2),
         "forces": (forces, [(5_500, 3), (5_500,)]),
-        "hessian": (hessian, [(64,), (500_000, 64), (500_000,)]),
+        "hessian": (hessian, [(64,), (900_000, 64), (900_000,)]),
     }  # fmt: skip
 
 

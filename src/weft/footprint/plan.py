@@ -25,11 +25,9 @@ MAX_SEEDS = 6  # arrays of the peak from which regions are grown, in one step
 MAX_SLICES = 2**14
 # A step that reduces the memory by less is none.
 GAIN = 0.95
-# Slices are made smaller until the arrays of one need no more bytes, so that they stay in the cache:
-# a kernel matrix in slices of 24 MB takes twice the time of one in slices of 2 MB.
+# Slices are made smaller until the arrays of one need at most these bytes, so that they stay in the
+# cache: a kernel matrix in slices of 24 MB takes twice the time of one in slices of 2 MB.
 CACHE = 4 * 2**20
-# A slice needs at least this many times the bytes of the totals, which each slice reads and writes.
-PER_TOTAL = 8
 # Values of a smaller part of the limit are not computed again in slices.
 SMALL_PART = 64
 
@@ -50,17 +48,17 @@ class Plan(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A changed program: its memory, a sentence, and the number of slices of what is changed."""
+    """A changed program: its memory, a sentence, and the bytes that slices read or write again."""
 
     jaxpr: Jaxpr
     peak: Peak
     step: str
-    count: int = 1
+    cost: int = 0
 
     def rank(self, limit: int) -> tuple:
         """Return a key by which the better of two candidates is the smaller."""
         size = self.peak.bytes
-        return size > limit, self.count if size <= limit else size
+        return size > limit, self.cost if size <= limit else size
 
 
 def fit_jaxpr(jaxpr: Jaxpr, limit: int, measure: Measure) -> Plan:
@@ -82,7 +80,7 @@ def fit_jaxpr(jaxpr: Jaxpr, limit: int, measure: Measure) -> Plan:
 
 
 def find_change(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Candidate | None:
-    """Return the best change of a program: one within the limit, with the fewest slices.
+    """Return the best change of a program: one within the limit, of the least cost.
 
     Computing values again costs time, and is tried where slices are not enough.
     """
@@ -131,8 +129,7 @@ def choose_size(
     those that need the least memory.
     """
     best = None
-    totals = sum(v.aval.nbytes for v in region.totals)
-    enough = max(CACHE, PER_TOTAL * totals)
+    again = region.count_repeated()
     count = 2
     while count < 2 * region.size and count <= MAX_SLICES:
         size = choose_even(region.size, -(-region.size // count))
@@ -141,8 +138,9 @@ def choose_size(
         if best is not None and not is_better(peak, best.peak, limit):
             break
         slices = -(-region.size // size)
-        best = Candidate(split, peak, describe_split(region, seed, slices), slices)
-        if (peak.bytes <= limit and peak.inner <= enough) or peak.bytes > 2 * most:
+        best = Candidate(split, peak, describe_split(region, seed, slices), slices * again)
+        small = peak.inner <= CACHE or 2 * best.cost > most
+        if (peak.bytes <= limit and small) or peak.bytes > 2 * most:
             break
         count *= 2
     return best

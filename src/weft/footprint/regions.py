@@ -35,6 +35,19 @@ class Region(NamedTuple):
     stacked: list[Var]
     after: set[Eqn]
 
+    def count_repeated(self) -> int:
+        """Return the bytes that each slice reads and writes besides slices of arrays.
+
+        They are those of operands that are read whole and of totals.
+        """
+        whole = {
+            a
+            for eqn, line in self.lines.items()
+            for a, axis in zip(eqn.invars, line.operands, strict=True)
+            if axis is None and type(a) is not Literal
+        }
+        return sum(v.aval.nbytes for v in whole) + 2 * sum(v.aval.nbytes for v in self.totals)
+
 
 class Grower:
     """Grows regions of a program; lines of equations are found once."""
