@@ -27,8 +27,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 # imports have no cycle. "top" are the modules beside the folders, which users import.
 ORDER = """
 util errors options pytrees dtypes core passes display mesh watch xla primitives transforms control
-parallel optimize cpu run api lax numpy random scipy nn top jaxpr export padding example_libraries
-debug experimental sparsity interpreters extend cache explain compat
+parallel optimize cpu footprint run api lax numpy random scipy nn top jaxpr export padding
+example_libraries debug experimental sparsity interpreters extend cache explain compat
 """.split()  # noqa: SIM905
 
 # Inside a function these may be imported: heavy, and needed by few programs.

@@ -49,6 +49,7 @@ class weft:
         def trace(self, *args: _P.args, **kwargs: _P.kwargs) -> Traced: ...
         def lower(self, *args: _P.args, **kwargs: _P.kwargs) -> Lowered: ...
         def eval_shape(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+        def plan(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
         def clear_cache(self) -> None: ...
 
     @overload
@@ -69,6 +70,7 @@ class weft:
         passes: Any = ...,
         sizes: Any = ...,
         buckets: Any = ...,
+        memory: str | int | None = ...,
     ) -> _Jitted[_P, _R]: ...
     @overload
     def jit(
@@ -88,6 +90,7 @@ class weft:
         passes: Any = ...,
         sizes: Any = ...,
         buckets: Any = ...,
+        memory: str | int | None = ...,
     ) -> Callable[[Callable[_P, _R]], _Jitted[_P, _R]]: ...
     @overload
     def grad(

@@ -30,12 +30,11 @@ SOURCE = BUILD / "source"
 # The lists of pages, in their order. A page of docs/ that no list names is a how-to page.
 GUIDE = "guide/first-steps guide/arrays guide/sharp-bits guide/jit guide/autodiff "
 GUIDE += "guide/vectorization guide/control-flow random guide/pytrees debugging guide/primitives "
-GUIDE += (
-    "guide/interpreter guide/performance guide/saving distributed guide/pytorch coming-from-jax"
-)
+GUIDE += "guide/interpreter guide/performance guide/saving distributed guide/pytorch "
+GUIDE += "coming-from-jax"
 TUTORIALS = "tour tutorials/digits tutorials/transformer tutorials/hmc tutorials/gp "
 TUTORIALS += "reading-a-program slow-step large-step"
-HOW_TO = "cache references sparse sparse-derivatives sizes-that-vary explain numerics "
+HOW_TO = "cache references sparse sparse-derivatives sizes-that-vary memory-limit explain numerics "
 HOW_TO += "security options versions"
 NOTES = "errors jaxpr special derivatives coverage ecosystem"
 ELSEWHERE = "benchmarks index"

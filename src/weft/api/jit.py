@@ -227,6 +227,10 @@ class JitFunction:
         """The shapes and dtypes of the results, computing nothing."""
         return self.trace(*args, **kwargs).out_info
 
+    def plan(self, *args: Any, **kwargs: Any) -> Any:
+        """Compile for arguments of these types, and say how the program fits the limit `memory`."""
+        return self.lower(*args, **kwargs).compile().memory_plan()
+
     def clear_cache(self) -> None:
         """Forget the programs and executables of this function."""
         self.forget()
@@ -249,6 +253,8 @@ class JitFunction:
 
         call.trace, call.lower, call.eval_shape = self.trace, self.lower, self.eval_shape
         call.clear_cache = self.clear_cache
+        if self.spec.memory is not None:
+            call.plan = self.plan
         return call
 
 
@@ -291,6 +297,7 @@ def jit(
     passes: Any = None,
     sizes: Any = None,
     buckets: Any = None,
+    memory: str | int | None = None,
 ) -> Any:
     """Return a function that XLA compiles.
 
@@ -347,16 +354,23 @@ def jit(
         the buckets computes what `fun` computes without padding.
       buckets: the sizes in memory: a sequence of ints, a function from a size to its bucket, or a
         dict of these by name. By default sizes are rounded up to 8, 12, 16, 24, 32, 48, and so on.
+      memory: the bytes that a call may use for arguments, results and temporaries together: an int,
+        or a text such as "2GB" or "512MiB". A program that needs more is changed: parts of it are
+        computed in slices along an axis, or values are computed again for the backward pass. It
+        holds for the outermost jitted function: one that is traced, differentiated or mapped within
+        another has no limit of its own. By default there is none.
 
     Returns:
       A function with the signature and the results of `fun`. Its attributes are `.trace(*args)` and
       `.lower(*args)`, which stage without running; `.eval_shape(*args)`, which returns the types of
       the results; `.clear_cache()`, which forgets the programs; and `.__wrapped__`, which is `fun`.
+      With `memory` there is `.plan(*args)`, which says how the program fits.
 
     Raises:
       TypeError: `fun` is not a function.
       ValueError: an argument is both static and donated; `static_argnums` names an argument that
-        `fun` does not have; a call passes a static argument that cannot be hashed.
+        `fun` does not have; a call passes a static argument that cannot be hashed; `memory` is no
+        number of bytes, or no form of the program that was found is within it.
       DtypeError: an argument that is not static, or a result, is not an array or a number.
       TracerBoolConversionError: Python control flow depends on the value of an array.
       ShapeError: an operation cannot be computed on padded arrays, or sizes do not fit `sizes`.
@@ -414,6 +428,10 @@ def jit(
     settings = tuple(sorted((compiler_options or {}).items()))
     check_hashable("jit", keep_unused=keep_unused, compiler_options=settings, inline=inline)
     how = {"device": device, "passes": None if passes is None else find_passes(passes)}
+    if memory is not None:
+        limits = importlib.import_module("weft.footprint.limit")
+        size = limits.parse_memory("jit", memory)
+        how["memory"] = limits.MemoryLimit(size, size)
     spec = JitSpec(fun_name(fun), (), keep_unused, settings, **how)
     shardings = request_shardings("jit", in_shardings, out_shardings)
     early = inline is Inline.JAX_EARLY if isinstance(inline, Inline) else bool(inline)

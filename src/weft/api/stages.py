@@ -378,6 +378,15 @@ class Compiled(_Stage):
         """Bytes of arguments, results, temporaries and code."""
         return self._run.loaded.get_compiled_memory_stats()
 
+    def memory_plan(self) -> Any:
+        """Return how the program fits the limit `memory` of `jit`; None if it has none."""
+        program = self._program
+        plain, consts = program.discharged() if program.stateful else (program, program.consts)
+        memory = plain.spec.memory
+        if memory is None:
+            return None
+        return memory.report(plain.jaxpr, plain.spec, len(consts), self._run)
+
     @property
     def out_info(self) -> Any:
         """A ShapeDtypeStruct for each result, with its sharding."""

@@ -85,10 +85,24 @@ def split_to_recompute(
     it, recomputation is equations of `checkpoint`. Also returned: the marks of unknown outputs, and
     the marks of operands that the second uses.
     """
+    early, late, out_unknown = split_by_names(jaxpr, unknown, isinstance(policy, Budget))
+    n_known = out_unknown.count(False)
+    now, rest, used = write_recomputing(early, late, n_known, policy, prevent_cse)
+    return now, rest, out_unknown, used
+
+
+def write_recomputing(
+    early: Jaxpr, late: Jaxpr, n_known: int, policy: Callable | Budget | None, prevent_cse: bool
+) -> tuple[Jaxpr, Jaxpr, tuple[bool, ...]]:
+    """Return `early` that also gives the values to save, and `late` that computes the others again.
+
+    `late` reads variables of `early`, which are its results after `n_known`. The second program
+    takes, as many as it uses, the inputs of `early`, the saved values and the inputs of `late`;
+    also returned: which of the inputs of the first program and of `late` it uses, with True for
+    each saved value in between.
+    """
     params = {"prevent_cse": prevent_cse, "differentiated": True, "policy": policy}
     stages, kept, cut = Stages(), set[Var](), lambda part: (part, part, 0)
-    early, late, out_unknown = split_by_names(jaxpr, unknown, isinstance(policy, Budget))
-    n_ins, n_known = len(early.invars), out_unknown.count(False)
     if isinstance(policy, Budget):
         choice = choose_values(early, n_known, policy, late if prevent_cse else None)
         stages, kept = choice.stages, {v for v, _ in choice.kept}
@@ -96,6 +110,7 @@ def split_to_recompute(
     elif policy is not None:
         cut = lambda part: saving_jaxpr(part, policy)
     early = early.replace(outvars=early.outvars[:n_known])
+    n_ins = len(early.invars)
 
     def wrap(jaxpr: Jaxpr, invars: Sequence[Var], outvars: Sequence[Var]) -> Eqn:
         return Eqn(remat_p, invars, {"jaxpr": jaxpr, **params}, outvars)
@@ -104,7 +119,7 @@ def split_to_recompute(
     rest, used = dce_jaxpr(rest, None, False)
     saved = used[n_ins : n_ins + n_saved]
     now, _ = dce_jaxpr(saving, [*[True] * n_known, *saved])
-    return now, rest, out_unknown, (*used[:n_ins], *[True] * sum(saved), *used[n_ins + n_saved :])
+    return now, rest, (*used[:n_ins], *[True] * sum(saved), *used[n_ins + n_saved :])
 
 
 def split_by_names(

@@ -316,7 +316,8 @@ def choose_in_stages(
         stages = divide(jaxpr, n_outs, late, made, alive, single.asked / count)
         problem = Problem(jaxpr, jaxpr.outvars[n_outs:], stages)
         kept = problem.run_solver(limit, [s.repeatable for s in problem.steps])
-        if problem.is_possible(kept, limit) and problem.cost(kept) < least and stages.count > 1:
+        divided = stages.count > 1 or stages.turns
+        if problem.is_possible(kept, limit) and problem.cost(kept) < least and divided:
             best = (problem, kept, stages)
             least = problem.cost(kept)
             if least <= cost + STAGED * single.forward:

@@ -108,10 +108,13 @@ def find_scans(eqns: Sequence[Eqn], late: Jaxpr) -> dict[Eqn, set[Var]]:
 
 
 def reads_in_turns(eqn: Eqn, i: int, scan: Eqn, v: Var) -> bool:
-    """Return True if the operand `i` of an equation is read turn by turn as `scan` stacks it."""
+    """Return True if the operand `i` of an equation is read turn by turn, a row of `scan` in each.
+
+    The order of the turns may be the reverse: a row goes with the carry of its own turn.
+    """
     if eqn.primitive is not scan.primitive:
         return False
-    same = all(eqn.params[k] == scan.params[k] for k in ("length", "reverse"))
+    same = eqn.params["length"] == scan.params["length"]
     rows = eqn.params["num_consts"] + eqn.params["num_carry"]
     return same and i >= rows and list(scan.outvars).index(v) >= scan.params["num_carry"]
 

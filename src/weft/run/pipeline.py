@@ -51,6 +51,7 @@ class JitSpec(NamedTuple):
     out_shardings: tuple = ()  # of the results, likewise
     device: Any = None  # where to run, instead of where the arguments are
     passes: tuple | None = None  # from jaxpr to jaxpr; None for the configured passes
+    memory: Any = None  # a MemoryLimit of footprint/limit.py
 
 
 class LoweredProgram(NamedTuple):
@@ -152,6 +153,8 @@ def lower_program(
         if v.aval.size >= 2**53:  # of 16 bytes or fewer: no processor has more than 57 address bits
             check_extent(v.aval.shape, v.aval.dtype, 57)
     staged, jaxpr = jaxpr, run_passes(jaxpr, spec.passes, spec.name)
+    if spec.memory is not None:
+        jaxpr = spec.memory.fit(staged, spec, len(consts), placement.partitioned) or jaxpr
     used = [True] * len(jaxpr.invars) if spec.keep_unused else used_inputs(jaxpr)
     n = len(consts)
     written, passed, taken = {}, [], []  # variables: of consts in the text, and of parameters

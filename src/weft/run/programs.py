@@ -85,7 +85,15 @@ def find_executable(
     run = jaxpr.memo.get(key)
     if run is None:
         lowered = lowered or lower_program(jaxpr, consts, spec, placement)
-        run = jaxpr.memo[key] = lowered.compile(spec.compiler_options)
+        run = lowered.compile(spec.compiler_options)
+        if spec.memory is not None:
+
+            def build(memory: Any) -> Executable:
+                other = lower_program(jaxpr, consts, spec._replace(memory=memory), placement)
+                return other.compile(spec.compiler_options)
+
+            run = spec.memory.confirm(jaxpr, spec, len(consts), run, build)
+        jaxpr.memo[key] = run
     return run
 
 

@@ -1,0 +1,222 @@
+"""`Measure`: the memory that a compiled program needs, from its jaxpr.
+
+Arguments, results and the arrays in between that are alive at the same time. XLA computes cheap
+operations within what reads them, and writes results over operands that nothing reads any more;
+the estimate does too. It is no bound: XLA's own figure is known once the program is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from weft.core.facts import Cost, Runs
+from weft.core.jaxpr import Eqn, Jaxpr, Var, bodies_of, memo_jaxpr, variables_in
+from weft.core.primitive import Body
+
+# Operations that XLA computes within the operation that reads them, and those that read so.
+FUSED = frozenset((Cost.FREE, Cost.CHEAP, Cost.TRANSCENDENTAL))
+READING = FUSED | {Cost.PART}
+# Those that XLA computes more than once, rather than keep the result for several readers.
+REPEATED = frozenset((Cost.FREE, Cost.CHEAP))
+# Those whose result may be written over an operand. Kernels of transcendental functions do not.
+OVERWRITING = frozenset((Cost.FREE, Cost.CHEAP, Cost.REDUCTION, Cost.PART))
+
+
+class Peak(NamedTuple):
+    """The memory of a program when most is in use.
+
+    Attributes:
+      bytes: of arguments, results and arrays in between, together.
+      live: the arrays that are in memory, with the equation that makes each, largest first; for
+        an argument None.
+      place: the number of the equation.
+      inner: the bytes within the programs that the equation holds.
+    """
+
+    bytes: int
+    live: Sequence[tuple[Var, Eqn | None]]
+    place: int
+    inner: int
+
+
+class Measure(NamedTuple):
+    """Estimates the memory of programs that have the same inputs and results.
+
+    Attributes:
+      free: the positions of the inputs over which results may be written: arguments that are
+        donated, and what a loop carries.
+      inner: True for programs that other programs hold, whose inputs are not counted.
+    """
+
+    free: tuple[int, ...] = ()
+    inner: bool = False
+
+    def estimate(self, jaxpr: Jaxpr) -> Peak:
+        """Return the memory of a closed program, in which calls are inlined."""
+        return Liveness(jaxpr, [jaxpr.invars[i] for i in self.free], self.inner).find_peak()
+
+
+def measure_body(body: Body) -> Measure:
+    """Return the measure of a program that an equation holds."""
+    return Measure(tuple(body.carry) if body.runs is Runs.LOOP else (), True)
+
+
+@memo_jaxpr
+def count_inner(jaxpr: Jaxpr, measure: Measure) -> int:
+    """Return the bytes within a program that another one holds, besides operands."""
+    return measure.estimate(jaxpr).bytes
+
+
+class Liveness:
+    """When each array of a program is in memory.
+
+    An array whose maker is computed within its readers is in none; what that one reads is alive
+    until then.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, given: Sequence[Var], inner: bool = False):
+        self.jaxpr = jaxpr
+        self.given = set(given)
+        self.inner = inner
+        self.makers: dict[Var, Eqn] = {v: e for e in jaxpr.eqns for v in e.outvars}
+        self.readers: dict[Var, list[Eqn]] = {}
+        for eqn in jaxpr.eqns:
+            for v in dict.fromkeys(variables_in(eqn.invars)):
+                self.readers.setdefault(v, []).append(eqn)
+        self.results = {*variables_in(jaxpr.outvars)}
+        self.fused = {v for v in self.makers if self._is_fused(v)}
+        self.roots: dict[Var, tuple[Var, ...]] = {}
+
+    def _is_fused(self, v: Var) -> bool:
+        """Return True if the operation that makes a value is computed within its readers."""
+        eqn = self.makers[v]
+        kind, readers = eqn.primitive.cost, self.readers.get(v, [])
+        if kind not in FUSED or v in self.results or len(eqn.outvars) > 1:
+            return False
+        if kind is Cost.FREE and any(a.aval.size == v.aval.size for a in eqn.invars):
+            return True  # a view, or an array that is read in another order
+        if not all(reads_fused(e) for e in readers):
+            return False
+        if len(readers) == 1:
+            return True
+        return kind in REPEATED and all(e.primitive.cost in READING for e in readers)
+
+    def find_roots(self, v: Var) -> tuple[Var, ...]:
+        """Return the arrays in memory that a value is computed from when it is read."""
+        if v not in self.fused:
+            return (v,)
+        found = self.roots.get(v)
+        if found is None:
+            reads = variables_in(self.makers[v].invars)
+            every = [r for u in reads for r in self.find_roots(u)]
+            found = self.roots[v] = tuple(dict.fromkeys(every))
+        return found
+
+    def find_peak(self) -> Peak:
+        """Return the memory when most is in use."""
+        jaxpr = self.jaxpr
+        end = len(jaxpr.eqns)
+        last: dict[Var, int] = {}
+        for i, eqn in enumerate(jaxpr.eqns):
+            if self.fused.issuperset(eqn.outvars):
+                continue
+            for v in variables_in(eqn.invars):
+                last.update(dict.fromkeys(self.find_roots(v), i))
+        for v in self.results:
+            last.update(dict.fromkeys(self.find_roots(v), end))
+        sizes, ends = self._list_buffers(last)
+        given = sum(v.aval.nbytes for v in self.given)
+        fixed = 0 if self.inner else sum(v.aval.nbytes for v in jaxpr.invars) - given
+        now = most = fixed + given
+        place, inner, alive = 0, 0, dict[Var, None]()
+        best: list[Var] = []
+        dying: dict[int, list[Var]] = {}
+        for v, n in ends.items():
+            dying.setdefault(n, []).append(v)
+        for i, eqn in enumerate(jaxpr.eqns):
+            for v in eqn.outvars:
+                if v in sizes:
+                    now += sizes[v]
+                    alive[v] = None
+            within = count_within(eqn)
+            if now + within > most:
+                most, place, inner, best = now + within, i, within, [*alive]
+            for v in dying.get(i, ()):
+                now -= sizes[v]
+                alive.pop(v, None)
+        if self.inner:
+            most -= given
+        live = [(v, self.makers.get(v)) for v in (*(() if self.inner else jaxpr.invars), *best)]
+        live.sort(key=lambda x: -x[0].aval.nbytes)
+        return Peak(most, live, place, inner)
+
+    def _list_buffers(self, last: dict[Var, int]) -> tuple[dict[Var, int], dict[Var, int]]:
+        """Return the bytes of each array that is made, and the number of its last reader.
+
+        An array that is written over an operand has the bytes of neither: the operand lives on.
+        """
+        sizes: dict[Var, int] = {}
+        ends: dict[Var, int] = {}
+        owners: dict[Var, Var] = {v: v for v in self.given}
+        for v in self.given:
+            sizes[v], ends[v] = v.aval.nbytes, last.get(v, 0)
+        for i, eqn in enumerate(self.jaxpr.eqns):
+            taken: set[Var] = set()
+            for k, v in enumerate(eqn.outvars):
+                if v in self.fused:
+                    continue
+                until = max(last.get(v, i), i)
+                owner = self._find_overwritten(eqn, k, i, last, owners, taken)
+                if owner is None:
+                    sizes[v], ends[v] = v.aval.nbytes, until
+                    owners[v] = v
+                    continue
+                taken.add(owner)
+                owners[v] = owner
+                ends[owner] = max(ends[owner], until)
+        return sizes, ends
+
+    def _find_overwritten(
+        self, eqn: Eqn, k: int, i: int, last: dict[Var, int], owners: dict[Var, Var], taken: set
+    ) -> Var | None:
+        """Return the array in whose memory a result is written; None if it has its own."""
+        v = eqn.outvars[k]
+        if eqn.primitive.cost in OVERWRITING:
+            reads = [r for u in variables_in(eqn.invars) for r in self.find_roots(u)]
+        else:
+            reads = list_carried(eqn, k)
+        for r in reads:
+            if r in owners and r.aval.nbytes == v.aval.nbytes and last.get(r) == i:
+                owner = owners[r]
+                if owner not in taken:
+                    return owner
+        return None
+
+
+def reads_fused(eqn: Eqn) -> bool:
+    """Return True if XLA computes the operands of an operation within it.
+
+    A reduction does so if it is along the last axis.
+    """
+    if eqn.primitive.cost is not Cost.REDUCTION:
+        return eqn.primitive.cost in READING
+    axes = eqn.params.get("axes", ())
+    return bool(axes) and max(axes) == eqn.invars[0].aval.ndim - 1
+
+
+def list_carried(eqn: Eqn, k: int) -> list[Var]:
+    """Return the operand that a loop carries and writes its result `k` over."""
+    for body in bodies_of(eqn):
+        if body.runs is Runs.LOOP and k < len(body.carry):
+            return variables_in([eqn.invars[body.operands[body.carry[k]]]])
+    return []
+
+
+def count_within(eqn: Eqn) -> int:
+    """Return the bytes within the programs that an equation holds, besides operands and results."""
+    found = 0
+    for body in bodies_of(eqn):
+        if body.jaxpr is not None:
+            found = max(found, count_inner(body.jaxpr, measure_body(body)))
+    return found

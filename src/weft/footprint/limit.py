@@ -1,0 +1,186 @@
+"""`MemoryLimit`: the option `memory` of `jit`, which the pipeline asks for a program that fits.
+
+A program is planned by an estimate before it is compiled. XLA's own figure decides: if the compiled
+program needs more than the limit, a tighter plan is tried, and else the call is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from weft.core.jaxpr import Jaxpr, variables_in
+from weft.footprint.estimate import Measure
+from weft.footprint.plan import Plan, describe_line, fit_jaxpr
+from weft.optimize.passes import run_passes
+from weft.passes.inline import inline_calls
+
+UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B", re.IGNORECASE)
+# If a compiled program needs more than was estimated, the next plan aims below the limit by as
+# much, and by this part.
+TIGHTER = 0.9
+MAX_TRIES = 4
+MAX_LISTED = 4  # arrays in an error
+USED = "memory limit"  # the limit, in the memory of a program, by which it was planned
+
+
+def parse_memory(op: str, given: Any) -> int:
+    """Return a number of bytes, of an int or of a text such as "2GB" or "512MiB"."""
+    found = 0
+    if type(given) is int:
+        found = given
+    elif isinstance(given, str) and (match := SIZE.fullmatch(given.strip())):
+        number, unit, binary = match.groups()
+        found = int(float(number) * (1024 if binary else 1000) ** UNITS[unit.upper()])
+    if found <= 0:
+        raise ValueError(
+            f"{op}: memory must be a positive number of bytes, as an int or a text with a unit of "
+            f'B, KB, MB, GB, TB, KiB, MiB, GiB or TiB; got {given!r}. Hint: memory="2GB".'
+        )
+    return found
+
+
+class MemoryPlan(NamedTuple):
+    """How a program fits its limit: the bytes, and what is changed.
+
+    Attributes:
+      limit: the limit in bytes.
+      before: the estimate for the program as written, in bytes.
+      after: the estimate for the program that is compiled.
+      used: the bytes that the compiled program uses, by XLA.
+      steps: a sentence for each change; none if the program fits as it is.
+    """
+
+    limit: int
+    before: int
+    after: int
+    used: int
+    steps: Sequence[str]
+
+    def __str__(self) -> str:
+        rows = [
+            f"{self.used:,} bytes of {self.limit:,}",
+            f"estimated as written: {self.before:,} bytes, as compiled: {self.after:,} bytes",
+            *self.steps,
+        ]
+        return "\n".join(rows)
+
+
+class MemoryLimit(NamedTuple):
+    """A limit in bytes, and the bytes that the estimate is to stay below."""
+
+    bytes: int
+    target: int
+
+    def plan(self, jaxpr: Jaxpr, spec: Any, consts: int) -> Plan:
+        """Return the plan of a program as it was staged."""
+        key = ("memory plan", self.target, spec.donated, spec.passes, consts)
+        found = jaxpr.memo.get(key)
+        if found is None:
+            flat = inline_calls(run_passes(jaxpr, spec.passes, spec.name), True)
+            measure = Measure(tuple([consts + i for i in spec.donated]))
+            found = jaxpr.memo[key] = fit_jaxpr(flat, self.target, measure)
+        return found
+
+    def report(self, jaxpr: Jaxpr, spec: Any, consts: int, run: Any) -> MemoryPlan:
+        """Return the plan of an executable, as users see it."""
+        found = jaxpr.memo[USED, spec]
+        plan = found.plan(jaxpr, spec, consts)
+        used = count_bytes(run)
+        return MemoryPlan(self.bytes, plan.before.bytes, plan.after.bytes, used, plan.steps)
+
+    def fit(self, jaxpr: Jaxpr, spec: Any, consts: int, partitioned: bool) -> Jaxpr | None:
+        """Return the program to compile in place of a staged one; None if that fits as it is.
+
+        Raises:
+          ValueError: the program is for several devices.
+        """
+        if partitioned:
+            raise ValueError(
+                "jit: memory must be the limit of a program for one device; got one over a mesh. "
+                "Hint: jit without memory."
+            )
+        found = self.plan(jaxpr, spec, consts)
+        return found.jaxpr if found.steps else None
+
+    def confirm(
+        self, jaxpr: Jaxpr, spec: Any, consts: int, run: Any, build: Callable[[MemoryLimit], Any]
+    ) -> Any:
+        """Return an executable within the limit, by XLA's figure.
+
+        Args:
+          jaxpr: the program as it was staged.
+          spec: its options.
+          consts: the number of its first inputs that are values it closes over.
+          run: the executable for this limit.
+          build: compiles the program for another limit.
+
+        Raises:
+          ValueError: there is none.
+        """
+        used = least = count_bytes(run)
+        tried = self
+        for _ in range(MAX_TRIES):
+            if used <= self.bytes:
+                break
+            before = tried.plan(jaxpr, spec, consts).after.bytes
+            target = int(min(before, tried.target) * min(1.0, self.bytes / used) * TIGHTER)
+            tried = self._replace(target=target)
+            if tried.plan(jaxpr, spec, consts).after.bytes >= before:
+                break
+            run = build(tried)
+            used = count_bytes(run)
+            least = min(least, used)
+        if used <= self.bytes:
+            jaxpr.memo[USED, spec] = tried
+            return run
+        raise self._refusal(tried.plan(jaxpr, spec, consts), spec, least)
+
+    def _refusal(self, plan: Plan, spec: Any, least: int) -> ValueError:
+        """Return the error for a program of which no form fits."""
+        jaxpr = plan.jaxpr
+        ins = sum(v.aval.nbytes for v in jaxpr.invars)
+        outs = sum(v.aval.nbytes for v in variables_in(jaxpr.outvars))
+        rows = []
+        for v, maker in plan.after.live[:MAX_LISTED]:
+            what = describe_line(maker) or "an argument"
+            rows.append(f"{v.aval} {what} ({v.aval.nbytes:,} bytes)")
+        shared = count_donatable(jaxpr, spec)
+        hint = f"memory={least}"
+        if shared:
+            hint = f"donate_argnums, as {shared:,} bytes of results have types of arguments; {hint}"
+        changes = "".join([f"; with {step}" for step in plan.steps])
+        if jaxpr.effects:
+            changes = "; programs with side effects are not changed"
+        return ValueError(
+            f"jit: {spec.name} must run within memory={self.bytes:,} bytes; got {least:,} bytes, "
+            f"the least that was found{changes}. Arguments have {ins:,} bytes, results {outs:,}. "
+            f"The largest arrays at the peak: {', '.join(rows)}. Hint: {hint}."
+        )
+
+
+def count_bytes(run: Any) -> int:
+    """Return the memory of an executable: arguments, results and temporaries."""
+    found = run.loaded.get_compiled_memory_stats()
+    return (
+        found.argument_size_in_bytes
+        + found.output_size_in_bytes
+        + found.temp_size_in_bytes
+        - found.alias_size_in_bytes
+    )
+
+
+def count_donatable(jaxpr: Jaxpr, spec: Any) -> int:
+    """Return the bytes of results that have the types of arguments that are not donated."""
+    if spec.donated:
+        return 0
+    free = [v.aval for v in jaxpr.invars]
+    found = 0
+    for v in variables_in(jaxpr.outvars):
+        same = next((a for a in free if (a.shape, a.dtype) == (v.aval.shape, v.aval.dtype)), None)
+        if same is not None:
+            free.remove(same)
+            found += v.aval.nbytes
+    return found

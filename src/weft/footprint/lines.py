@@ -1,0 +1,304 @@
+"""Lines: the axes of operands and results of an operation that go through it independently.
+
+An operation has a line along an axis of size B if its results for a slice of that axis follow from
+the same slice of its operands, and from operands that it reads whole. Lines follow from the
+`element` rule; operations without the rule, or whose parameters hold sizes, have a rule here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft.core.aval import ShapedArray
+from weft.core.element import Apply, Expression, Number, Place, Read, Reduce, describe_elements
+from weft.core.facts import Elements
+from weft.core.jaxpr import Eqn, bodies_of
+from weft.core.trace import ensure_compile_time_eval
+from weft.errors import HidingError, MissingRule
+from weft.primitives import indexing
+from weft.primitives.elementwise import add
+from weft.primitives.layout import BroadcastInDim, Iota, LeadingBatch, Reshape, convert
+from weft.primitives.reduction import ArgExtremum
+from weft.primitives.slicing import Slice
+from weft.primitives.sort import Sort, TopK
+
+
+class Total(NamedTuple):
+    """A result that is the combination of its values for all slices.
+
+    `combine` is a primitive of two operands; None adds. `start` is the number that changes nothing.
+    `LAST` is a result that is the same for all slices.
+    """
+
+    combine: Any
+    start: Any
+
+    def join(self, x: Any, y: Any) -> Any:
+        """Return the combination of the values for two groups of slices."""
+        if self is LAST:
+            return y
+        return add(x, y) if self.combine is None else self.combine.apply(x, y)[0]
+
+
+LAST = Total("last", 0)
+
+
+def keep_params(eqn: Eqn, line: Line, size: int) -> dict:
+    """Return the parameters of an operation that are the same for slices."""
+    return eqn.params
+
+
+class Line(NamedTuple):
+    """An axis along which an operation is independent.
+
+    Attributes:
+      operands: the axis of each operand; None if it is read whole.
+      results: the axis of each result, or a `Total`.
+      adapt: returns the parameters for slices of a size.
+      shift: returns the results for a slice that begins at a place; None if these are the same
+        wherever it begins.
+      run: `run(eqn, ins, start, size)` applies the operation where it is not the primitive with
+        such parameters.
+    """
+
+    operands: tuple[int | None, ...]
+    results: tuple[int | Total, ...]
+    adapt: Callable[[Eqn, Line, int], dict] = keep_params
+    shift: Callable[[list, Any], list] | None = None
+    run: Callable[[Eqn, Sequence[Any], Any, int], list] | None = None
+
+    def size_in(self, eqn: Eqn) -> int:
+        """Return the size of the axis."""
+        pairs = zip((*eqn.invars, *eqn.outvars), (*self.operands, *self.results), strict=True)
+        return next(a.aval.shape[axis] for a, axis in pairs if type(axis) is int)
+
+    def apply(self, eqn: Eqn, ins: Sequence[Any], start: Any, size: int) -> list:
+        """Apply an operation to slices of `size` that begin at `start`."""
+        if self.run is not None:
+            return self.run(eqn, ins, start, size)
+        outs = eqn.primitive.apply(*ins, **self.adapt(eqn, self, size))
+        return outs if self.shift is None else self.shift(outs, start)
+
+
+def find_lines(eqn: Eqn) -> list[Line]:
+    """Return the lines of an operation."""
+    prim = eqn.primitive
+    if prim.effect is not None or bodies_of(eqn):
+        return []
+    rule = next((RULES[base] for base in type(prim).__mro__ if base in RULES), None)
+    lines = read_lines(eqn, ADAPT.get(type(prim))) if rule is None else rule(eqn)
+    return [line for line in lines if fits(eqn, line)]
+
+
+def replace_at(xs: Sequence[int], at: int, x: int) -> tuple[int, ...]:
+    """Return a tuple with another entry at a position."""
+    return (*xs[:at], x, *xs[at + 1 :])
+
+
+def fits(eqn: Eqn, line: Line) -> bool:
+    """Return True if the operation takes slices of size 2, and its results have that size."""
+    ins = [slice_type(a.aval, axis, 2) for a, axis in zip(eqn.invars, line.operands, strict=True)]
+    outs = [
+        slice_type(v.aval, axis, 2) if type(axis) is int else v.aval
+        for v, axis in zip(eqn.outvars, line.results, strict=True)
+    ]
+    try:
+        found = eqn.primitive.type_of(tuple(ins), line.adapt(eqn, line, 2))
+    except (HidingError, ValueError, TypeError):
+        return False
+    return [(a.shape, a.dtype) for a in found] == [(a.shape, a.dtype) for a in outs]
+
+
+def slice_type(aval: ShapedArray, axis: int | None, size: int) -> ShapedArray:
+    """Return the type of a slice along an axis."""
+    return aval if axis is None else aval.update(shape=replace_at(aval.shape, axis, size))
+
+
+# --- lines that the `element` rule tells -------------------------------------------------------
+
+
+class Survey:
+    """The reads of an expression, and the places that it uses other than as an index of a read."""
+
+    def __init__(self, expression: Any):
+        self.reads: list[Read] = []
+        self.loose: set[Place] = set()
+        self._visit(expression)
+
+    def _visit(self, x: Any) -> None:
+        if isinstance(x, Place):
+            self.loose.add(x)
+        elif isinstance(x, Read):
+            self.reads.append(x)
+            for index in x.index:
+                if not isinstance(index, Place):
+                    self._visit(index)
+        elif isinstance(x, Expression):
+            for part in x.parts:
+                self._visit(part)
+
+    def follow(
+        self, place: Place, size: int, avals: Sequence[ShapedArray]
+    ) -> dict[int, int | None] | None:
+        """Return the axis of each operand that runs along a place; None if it is not independent.
+
+        An operand that is read whole has the axis None.
+        """
+        if place in self.loose:
+            return None
+        found: dict[int, int | None] = {}
+        for read in self.reads:
+            axes = [a for a, index in enumerate(read.index) if index is place]
+            axis = axes[0] if axes else None
+            if len(axes) > 1 or found.setdefault(read.operand, axis) != axis:
+                return None
+            if axis is not None and avals[read.operand].shape[axis] != size:
+                return None
+        return found
+
+
+def read_lines(eqn: Eqn, adapt: Callable | None = None) -> list[Line]:
+    """Return the lines that the `element` rule of a primitive tells."""
+    avals = [a.aval for a in eqn.invars]
+    try:
+        described = describe_elements(eqn.primitive, avals, eqn.params)
+    except (HidingError, MissingRule, ValueError, TypeError):
+        return []
+    if not described:
+        return []
+    more = () if adapt is None else (adapt,)
+    every = range(len(avals))
+    surveys = [Survey(x) for _, x in described]
+    lines = []
+    (places, first), *others = described
+    for axis, place in enumerate(places):
+        size = eqn.outvars[0].aval.shape[axis]
+        found = surveys[0].follow(place, size, avals)
+        for n, (other, _) in enumerate(others, 1):
+            same = axis < len(other) and eqn.outvars[n].aval.shape[axis] == size
+            next_found = surveys[n].follow(other[axis], size, avals) if same else None
+            if found is None or next_found is None or not agrees(found, next_found):
+                found = None
+                break
+            found = {**found, **next_found}
+        if found is not None:
+            operands = tuple([found.get(k) for k in every])
+            lines.append(Line(operands, (axis,) * len(described), *more))
+    if len(described) == 1:
+        lines += [
+            Line(tuple([found.get(k) for k in every]), (total,), *more)
+            for found, total in read_totals(first, surveys[0], avals)
+        ]
+    return lines
+
+
+def agrees(found: dict[int, int | None], other: dict[int, int | None]) -> bool:
+    """Return True if two results read the operands along the same axes."""
+    return all(other[k] == axis for k, axis in found.items() if k in other)
+
+
+def read_totals(
+    expression: Any, survey: Survey, avals: Sequence[ShapedArray]
+) -> list[tuple[dict[int, int | None], Total]]:
+    """Return the axes that a reduction is over, along which it may be done in parts."""
+    while type(expression) is Apply and expression.primitive.elements is Elements.CONVERTED:
+        (expression,) = expression.args
+    if type(expression) is not Reduce:
+        return []
+    start = expression.start
+    if type(start) is not Number or isinstance(start.value, Expression):
+        return []
+    number = np.asarray(start.value, start.dtype)
+    if not is_neutral(expression.combine, number):
+        return []
+    found = []
+    for place, size in zip(expression.places, expression.sizes, strict=True):
+        axes = survey.follow(place, size, avals) if type(size) is int else None
+        if axes and any(a is not None for a in axes.values()):
+            found.append((axes, Total(expression.combine, number)))
+    return found
+
+
+def is_neutral(combine: Any, number: np.ndarray) -> bool:
+    """Return True if a number that a reduction starts with changes nothing."""
+    if combine is None:
+        return bool(number == 0)
+    with ensure_compile_time_eval():
+        twice = np.asarray(combine.apply(number, number)[0])
+    return bool(np.array_equal(twice, number, equal_nan=number.dtype.kind in "fc"))
+
+
+# --- rules of primitives -----------------------------------------------------------------------
+
+
+def adapt_broadcast(eqn: Eqn, line: Line, size: int) -> dict:
+    """Return the parameters of a broadcast to a slice."""
+    axis: Any = line.results[0]
+    return {**eqn.params, "shape": replace_at(eqn.params["shape"], axis, size)}
+
+
+def adapt_reshape(eqn: Eqn, line: Line, size: int) -> dict:
+    """Return the parameters of a change of the shape of a slice."""
+    axis: Any = line.results[0]
+    return {**eqn.params, "new_sizes": replace_at(eqn.params["new_sizes"], axis, size)}
+
+
+def adapt_slice(eqn: Eqn, line: Line, size: int) -> dict:
+    """Return the parameters of a slice along another axis."""
+    axis: Any = line.operands[0]
+    return {**eqn.params, "limit_indices": replace_at(eqn.params["limit_indices"], axis, size)}
+
+
+def adapt_gather(eqn: Eqn, line: Line, size: int) -> dict:
+    """Return the parameters of a gather of windows that are as long as the slice."""
+    axis, dims = line.operands[0], eqn.params["dimension_numbers"]
+    if axis is None or axis in dims.operand_batching_dims:
+        return eqn.params
+    return {**eqn.params, "slice_sizes": replace_at(eqn.params["slice_sizes"], axis, size)}
+
+
+def count_lines(eqn: Eqn) -> list[Line]:
+    """Return the lines of `iota`: along its own axis it counts on from the start of the slice."""
+    dtype, dimension = eqn.params["dtype"], eqn.params["dimension"]
+
+    def count_on(outs: list, start: Any) -> list:
+        return [add(x, convert(start, dtype)) for x in outs]
+
+    return [
+        Line((), (axis,), adapt_broadcast, *([count_on] if axis == dimension else []))
+        for axis in range(eqn.outvars[0].aval.ndim)
+    ]
+
+
+def along_other_axes(eqn: Eqn, axes: Sequence[int], dropped: Sequence[int] = ()) -> list[Line]:
+    """Return the lines of an operation that works along some axes, `dropped` from its results."""
+    n, m = len(eqn.invars), len(eqn.outvars)
+    return [
+        Line((axis,) * n, (axis - sum(d < axis for d in dropped),) * m)
+        for axis in range(eqn.invars[0].aval.ndim)
+        if axis not in axes
+    ]
+
+
+def batch_lines(eqn: Eqn) -> list[Line]:
+    """Return the lines of an operation on matrices: the axes before those of the matrices."""
+    rank = eqn.invars[0].aval.ndim - eqn.primitive.core_rank
+    return [Line((a,) * len(eqn.invars), (a,) * len(eqn.outvars)) for a in range(rank)]
+
+
+ADAPT: dict[type, Callable[[Eqn, Line, int], dict]] = {
+    BroadcastInDim: adapt_broadcast,
+    Reshape: adapt_reshape,
+    Slice: adapt_slice,
+    indexing.Gather: adapt_gather,
+}
+RULES: dict[type, Callable[[Eqn], list[Line]]] = {
+    Iota: count_lines,
+    LeadingBatch: batch_lines,
+    Sort: lambda eqn: along_other_axes(eqn, (eqn.params["dimension"],)),
+    TopK: lambda eqn: along_other_axes(eqn, (eqn.params["axis"],)),
+    ArgExtremum: lambda eqn: along_other_axes(eqn, eqn.params["axes"], eqn.params["axes"]),
+}
