@@ -64,9 +64,8 @@ def choose_build(mode: str) -> Build:
     if mode in PLATFORMS:
         zig = (sys.executable, "-m", "ziglang", "c++", "-target", PLATFORMS[mode])
         avx2 = (AVX2,) * mode.endswith(X86_64)
-        undefined = ("-undefined", "dynamic_lookup") * mode.startswith("macosx")
         library = "kernels.dll" if mode.startswith("win") else "kernels.so"
-        return Build(zig, (*FLAGS, *avx2), ("-s", *undefined), library, mode)
+        return Build(zig, (*FLAGS, *avx2), ("-s",), library, mode)
     if mode not in ("", "quick"):
         known = ", ".join(["quick", "none", *PLATFORMS])
         raise ValueError(f"WEFT_BUILD must be one of {known}; got {mode!r}.")
@@ -74,10 +73,9 @@ def choose_build(mode: str) -> Build:
     if not compiler:
         raise OSError("there is no C++ compiler")
     avx2 = (AVX2,) * (platform.machine().lower() in X86_64)
-    undefined = ("-undefined", "dynamic_lookup") * (sys.platform == "darwin")
     library = "kernels.dll" if sys.platform == "win32" else "kernels.so"
     here = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    return Build(tuple(shlex.split(compiler)), (*FLAGS, *avx2), undefined, library, here)
+    return Build(tuple(shlex.split(compiler)), (*FLAGS, *avx2), (), library, here)
 
 
 def find_headers() -> Path:

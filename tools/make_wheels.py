@@ -97,6 +97,7 @@ def read_library(content: bytes) -> Library:
     """Read the format, the processor, the exported symbols and the needed libraries."""
     import lief
 
+    lief.logging.disable()  # it remarks on what strip has removed
     found = lief.parse(content)
     kind = found.format.name
     prefix = "_" if kind == "MACHO" else ""
