@@ -109,7 +109,7 @@ def run(name, mode):
     plain, limited = weft.jit(fun), weft.jit(fun, memory=limit)
     weft.jit(lambda x: x @ x)(np.ones((256, 256), np.float32)).block_until_ready()
     if mode != "time":
-        most = read_status("VmSize") + limit + SLACK
+        most = read_status("VmSize") + LIMIT + SLACK  # the arguments are in it
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
         weft.block_until_ready((plain if mode == "plain" else limited)(*args))
         print(json.dumps({"lives": True}))
