@@ -200,10 +200,10 @@ def test_files_and_functions_are_short():
 # Physical lines. A design note with the alternatives that were tried raises one.
 BUDGETS = {
     ("core", "transforms"): 4500,
-    ("control",): 3450,
+    ("control",): 3500,
     ("xla",): 3400,
     ("run",): 2200,
-    ("cpu",): 5600,
+    ("cpu",): 5650,
 }
 
 

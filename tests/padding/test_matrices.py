@@ -48,3 +48,10 @@ def test_factors_of_padded_matrices(name):
         np.testing.assert_allclose(jitted(x), fun(x), 1e-3, 1e-4)
         programs.add(jitted.padded_jaxpr(x))
     assert len(programs) == 1
+
+
+def test_places_on_a_long_diagonal():
+    """Places are quotients by a size; XLA computes them by its reciprocal, which was too small."""
+    place = weft.jit(weft.grad(lambda x: jnp.diagonal(x).sum()), sizes="n, n")
+    for n in (195, 248):
+        np.testing.assert_array_equal(place(np.zeros((n, n), np.float32)), np.eye(n))

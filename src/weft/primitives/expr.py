@@ -330,11 +330,14 @@ def replace_by_zero(op: str, x: Expr, by_zero: Expr, out: Expr) -> Expr:
 def write_int32_division(hlo: Any, x: Any, y: Any, op: str) -> list:
     """Write `divide` or `remainder` of int32 with a quotient in float64, which is vectorized.
 
-    The quotient is exact after truncation.
+    The quotient is exact after truncation. Half is added to x, away from 0, because XLA
+    multiplies by the reciprocal of a scalar: 248 * 249 / 249 would be a little less than 248.
     """
     x, y = Expr(hlo, x), Expr(hlo, y)
     by_zero = y.compare("EQ", 0)
-    out = (x.convert(F64) / y.convert(F64)).convert(x.dtype)
+    wide = x.convert(F64)
+    half = x.compare("LT", 0).select(wide.like(-0.5), wide.like(0.5))
+    out = ((wide + half) / y.convert(F64)).convert(x.dtype)
     out = y.compare("EQ", -1).select(-x, out)  # which may wrap
     out = out if op == "divide" else x - out * y
     return [replace_by_zero(op, x, by_zero, out).value]
