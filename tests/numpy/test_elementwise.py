@@ -289,3 +289,25 @@ def test_extrema_of_complex_numbers_keep_nan(name):
     np.testing.assert_array_equal(got[kept], want[kept])
     reduced = getattr(jnp, name[:3])(x)
     assert np.isnan(reduced)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int16", "float32", "float16", "bfloat16"])
+def test_many_numbers_divided_by_one(dtype):
+    """A divisor that is known when the program runs, and dividends around its multiples."""
+    dtype = np.dtype(dtype)
+    largest = 2**8 if dtype.itemsize == 1 else 2**15
+    whole = np.arange(8192) % largest  # so many that formulas for large arrays are chosen
+    whole = whole.astype(dtype).astype(np.int64)  # as the dtype rounds them
+    if dtype.kind == "f":
+        whole = np.where(np.arange(8192) % 2, whole, -whole)
+    divide = jit(lambda x, y: (jnp.floor_divide(x, y), jnp.remainder(x, y)))
+    for divisor in [1, 2, 3, 5, 7, 9, 10, 49, 98, 103, 107, 127, *range(195, 253, 3), 248]:
+        if dtype.itemsize == 1 and divisor > 127:
+            continue
+        y = np.asarray(divisor).astype(dtype)
+        multiples = whole // int(y) * int(y)
+        for x in (whole, multiples.astype(dtype).astype(np.int64)):
+            quotient, rest = divide(x.astype(dtype), y)
+            np.testing.assert_array_equal(quotient, (x // int(y)).astype(dtype))
+            if dtype.itemsize > 2 or dtype.kind != "f":
+                np.testing.assert_array_equal(rest, (x % int(y)).astype(dtype))

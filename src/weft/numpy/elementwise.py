@@ -549,7 +549,14 @@ def take_remainder(flipped: Any, x: Any, y: Any, rest: Any) -> Any:
 
 
 def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return quotients rounded downward, and the remainders."""
+    """Return quotients rounded downward, and the remainders.
+
+    Quotients of floats of 16 bits and fewer are computed in float32: the difference of dividend and
+    remainder may need more digits than their dtype has, as in 2056 // 3.
+    """
+    if x.dtype.itemsize < 4:
+        wide = divmod_floats(*[ops.convert(v, np.float32) for v in (x, y)])
+        return ops.convert(wide[0], x.dtype), compute_remainder(x, y)
     faced = _, dividend, divisor, rest = face_divisor(x, y)
     zero, exact = literal_like(0, x), ops.div(x, y)
     quotient = ops.div(ops.sub(dividend, rest), divisor)
