@@ -5,7 +5,7 @@ from weft.core.facts import Cost
 
 # Primitives of unknown cost, by the folder or the file of their class or by their name, and why.
 UNKNOWN = {
-    "control.": "hold programs, or call the host",
+    "control. padding.": "hold programs, or call the host",
     "parallel.": "talk to devices",
     "cpu.": "written by passes for a platform, and hold programs or call kernels",
     "primitives.collective primitives.varying primitives.reshard": "talk to devices",

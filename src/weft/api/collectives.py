@@ -77,10 +77,9 @@ def check_groups(op: str, names: tuple, size: int, groups: AxisIndexGroups) -> G
     """Groups of copies as tuples; an error unless each copy is in one."""
     if groups is None:
         return None
-    what = "sequences of integers"
-    out = check_parameter(
-        op, "axis_index_groups", groups, what, lambda gs: tuple(map(index_tuple, gs))
-    )
+    name = "axis_index_groups"
+    read = lambda groups: tuple([index_tuple(group, op, name) for group in groups])
+    out = check_parameter(op, name, groups, "sequences of integers", read)
     if sorted(i for g in out for i in g) != list(range(size)) or not all(out):
         raise ValueError(
             f"{op}: axis_index_groups must hold each index of axis {name_text(names)} (size "

@@ -204,8 +204,9 @@ class ProgramFacts:
     def add_function(self, eqn: Eqn) -> None:
         """Count the elements of a function such as exp."""
         self.has_functions = True
-        sizes = [v.aval.size for v in eqn.outvars if type(v.aval.size) is int]
-        self.function_elements = max([self.function_elements, *sizes])
+        for v in eqn.outvars:
+            if type(v.aval.size) is int:
+                self.function_elements = max(self.function_elements, v.aval.size)
 
     def note_function(self, eqn: Eqn) -> None:
         """Note a function of elements, by the operation of StableHLO that it is."""

@@ -112,11 +112,10 @@ def dot_product_attention(
             f"{OP}: implementation must be None or 'xla'; got {implementation!r}."
         )
     if local_window_size is not None:
+        name = "local_window_size"
+        read = lambda size: index_tuple(np.broadcast_to(size, 2).tolist(), OP, name)
         what = "an integer or a pair of them"
-        local_window_size = check_parameter(
-            "dot_product_attention", "local_window_size", local_window_size, what,
-            lambda size: index_tuple(np.broadcast_to(size, 2).tolist()),
-        )  # fmt: skip
+        local_window_size = check_parameter(OP, name, local_window_size, what, read)
     return attend(
         query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths, scale,
         bool(is_causal), local_window_size, bool(return_residual),

@@ -571,7 +571,8 @@ def read_dimensions(op: str, given: Any) -> tuple:
 
     def read(pairs: Any) -> tuple:
         (lc, rc), (lb, rb) = pairs
-        return (index_tuple(lc), index_tuple(rc)), (index_tuple(lb), index_tuple(rb))
+        lc, rc, lb, rb = [index_tuple(axes, op, "dimension_numbers") for axes in (lc, rc, lb, rb)]
+        return (lc, rc), (lb, rb)
 
     what = "((lhs contracting, rhs contracting), (lhs batch, rhs batch)), sequences of axes"
     return check_parameter(op, "dimension_numbers", given, what, read)
@@ -814,10 +815,14 @@ def ragged_dot_general(
     if out_sharding is not None:
         how = ragged_dot_dimension_numbers, precision, preferred_element_type, group_offset
         return compute_freely(op, out_sharding, ragged_dot_general, lhs, rhs, group_sizes, *how)
+    name = "ragged_dot_dimension_numbers"
     pairs, ragged, group = check_parameter(
-        op, "ragged_dot_dimension_numbers", ragged_dot_dimension_numbers,
-        "a RaggedDotDimensionNumbers", lambda ns: (ns[0], index_tuple(ns[1]), index_tuple(ns[2])),
-    )  # fmt: skip
+        op,
+        name,
+        ragged_dot_dimension_numbers,
+        "a RaggedDotDimensionNumbers",
+        lambda ns: (ns[0], *[index_tuple(axes, op, name) for axes in (ns[1], ns[2])]),
+    )
     (lc, rc), (lb, rb) = read_dimensions(op, pairs)
     x, y, sizes = typeof(lhs), typeof(rhs), typeof(group_sizes)
     if len(ragged) != 1 or ragged[0] not in range(x.ndim) or not sizes.ndim:

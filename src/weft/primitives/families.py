@@ -360,7 +360,7 @@ def is_linear(x: Any) -> bool:
 # --- axes -----------------------------------------------------------------------------------
 
 
-def index_tuple(xs: Sequence[Any], op: str = "lax", name: str = "sizes") -> tuple[int, ...]:
+def index_tuple(xs: Sequence[Any], op: str, name: str) -> tuple[int, ...]:
     """Integers of any kind as a tuple of Python's."""
     try:
         return tuple(map(operator.index, xs))

@@ -408,7 +408,7 @@ def read_numbers(op: str, kind: Callable, given: Any) -> Any:
     """Dimension numbers, a tuple of their class or of tuples like its own."""
 
     def read(parts: Any) -> Any:
-        return kind(*map(families.index_tuple, parts))
+        return kind(*[families.index_tuple(axes, op, "dimension_numbers") for axes in parts])
 
     return families.check_parameter(op, "dimension_numbers", given, f"a {kind.__name__}", read)
 

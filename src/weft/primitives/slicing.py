@@ -347,10 +347,13 @@ def pad(
     """
     if type(padding_value) in dtypes.NUMBERS:
         padding_value = layout.literal(padding_value, typeof(operand).dtype)
-    config = families.check_parameter(
-        "pad", "padding_config", padding_config, "(low, high, interior) for each axis",
-        lambda c: tuple([(low, high, step) for low, high, step in map(families.index_tuple, c)]),
-    )  # fmt: skip
+
+    def read(given: Any) -> tuple:
+        rows = [families.index_tuple(row, "pad", "padding_config") for row in given]
+        return tuple([(low, high, interior) for low, high, interior in rows])
+
+    what = "(low, high, interior) for each axis"
+    config = families.check_parameter("pad", "padding_config", padding_config, what, read)
     return pad_p.apply(operand, padding_value, padding_config=config)[0]
 
 

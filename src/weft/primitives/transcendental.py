@@ -591,6 +591,7 @@ cbrt_p = define_tuned(
     circular.CUBE_ROOT,
     takes="float",
 )
+cbrt_p.operation = "stablehlo.cbrt"
 
 # --- trigonometric and hyperbolic -----------------------------------------------------------
 
