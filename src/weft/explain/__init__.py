@@ -1,6 +1,6 @@
 """Report the costs of a program, line by line: `weft.explain(f)(*args)`.
 
-`explain.memory(f)` and `explain.compile(f)` are parts of it that run nothing.
+`explain.memory(f)` and `explain.compile(f)` return parts of the report and do not run the program.
 `explain.numerics(f)` reports where precision is lost: docs/numerics.md.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["Report", "compile", "memory", "numerics"]
 __dir__ = list_public(__name__)
 
 RUNS = 5
-MIN_SECONDS = 1e-4  # for which a kernel must run if its rate is to tell what the machine can do
+MIN_SECONDS = 1e-4  # shorter kernels are too noisy for an estimate of the machine's peak
 
 
 def explain(fun: Callable[..., Any], *, runs: int = RUNS) -> Callable[..., Report]:
@@ -34,16 +34,16 @@ def explain(fun: Callable[..., Any], *, runs: int = RUNS) -> Callable[..., Repor
 
     Args:
       fun: a function of pytrees of arrays, jitted or not.
-      runs: the number of calls before and after those under the profiler, of which there are at
-        least as many. The default is 5.
+      runs: the number of calls that are timed before the profiler starts, and again after it
+        stops. At least this many calls run under the profiler. The default is 5.
 
     Returns:
       A function of the arguments of `fun` that returns a `Report`. It has, for each of your lines,
       the share of the measured time in the forward and the backward pass, FLOPs and bytes by XLA's
-      analysis, the rates, and the bound: arithmetic, memory or overhead. It also has the stages
-      before running, the arrays kept for the backward pass, the memory at its peak, kernels,
-      collectives and calls of the host. It prints as text, and `report.save("page.html")` writes a
-      page.
+      analysis, the rates, and the bound: arithmetic, memory or overhead. It also has the times of
+      tracing, lowering and compiling, the arrays saved for the backward pass, the peak memory,
+      kernels, collectives and host calls. It prints as text, and `report.save("page.html")` writes
+      a page.
 
     >>> report = weft.explain(lambda x: x @ x)(jnp.ones((64, 64)))
     >>> [work.flops for place, work in report.lines]
@@ -70,10 +70,11 @@ def explain(fun: Callable[..., Any], *, runs: int = RUNS) -> Callable[..., Repor
 
 
 def memory(fun: Callable[..., Any]) -> Callable[..., Report]:
-    """A function of the same arguments that reports the memory `fun` needs, and runs nothing.
+    """Return a function that reports the memory that `fun` needs, without running `fun`.
 
-    `Report.residuals` has the arrays kept from the forward to the backward pass; `Report.live`
-    those in memory at the peak, with the user's line of each.
+    The returned function takes the arguments of `fun`. `Report.residuals` lists the arrays that
+    the forward pass saves for the backward pass. `Report.live` lists the arrays that are in memory
+    at the peak. Each array comes with the user's line that makes it.
 
     >>> f = weft.grad(lambda w, x: jnp.sum(jnp.tanh(x @ w)))
     >>> report = weft.explain.memory(f)(jnp.ones((3, 4)), jnp.ones((5, 3)))
@@ -89,10 +90,11 @@ def memory(fun: Callable[..., Any]) -> Callable[..., Report]:
 
 
 def compile(fun: Callable[..., Any]) -> Callable[..., Report]:
-    """A function of the same arguments that reports how `fun` is compiled, and runs nothing.
+    """Return a function that reports how `fun` is compiled, without running `fun`.
 
-    The seconds of tracing, lowering and compiling, whether the executable came from a cache and if
-    not why, and what was made: kernels, what is fused in each, and FLOPs and bytes by line.
+    The returned function takes the arguments of `fun`. The report has the seconds of tracing,
+    lowering and compiling. It says if the executable came from a cache, and the reason if it did
+    not. It lists the kernels, the operations that are fused in each, and FLOPs and bytes by line.
 
     >>> report = weft.explain.compile(lambda x: jnp.sin(x) * 2)(jnp.ones(3))
     >>> [phase.name for phase in report.phases]
@@ -109,7 +111,12 @@ def compile(fun: Callable[..., Any]) -> Callable[..., Report]:
 
 
 def begin_report(subject: Subject, runs: bool = False) -> Report:
-    """A report with the stages of the user's own program; `runs` says if it may run."""
+    """Return a report that has the stages of the user's own program.
+
+    Args:
+      subject: the function and its arguments.
+      runs: True if the program may run, to measure the time of padding.
+    """
     report = Report(subject.name, subject.stages.phases)
     if subject.padded is not None:
         report.padding = measure_padding(subject.padded, runs)
@@ -117,7 +124,7 @@ def begin_report(subject: Subject, runs: bool = False) -> Report:
 
 
 def add_memory(report: Report, subject: Subject) -> Report:
-    """Fill in what is kept for the backward pass, and memory at its peak."""
+    """Add the residuals of the backward pass and the peak memory to a report."""
     program = subject.located.traced._program
     names = [*["closed over"] * len(program.consts), *program.argument_names()]
     report.residuals = find_residuals(run_passes(program.jaxpr, program.spec.passes), names)
@@ -134,7 +141,10 @@ def add_memory(report: Report, subject: Subject) -> Report:
 
 
 class CallableModule(types.ModuleType):
-    """The module itself is the function `explain`; type checkers know its members by the class."""
+    """The type of this module, which makes the module callable as `explain`.
+
+    The class declares the members of the module for type checkers.
+    """
 
     numerics: CallableNumerics
     memory = staticmethod(memory)
@@ -147,4 +157,4 @@ class CallableModule(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = CallableModule
-sys.modules[__name__].__doc__ = explain.__doc__  # what `help(weft.explain)` shows
+sys.modules[__name__].__doc__ = explain.__doc__  # for `help(weft.explain)`

@@ -1,4 +1,4 @@
-"""`weft explain script.py`, also `python -m weft.explain`: run a program, and report its costs."""
+"""Run a program and report its costs: `weft explain script.py`, or `python -m weft.explain`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Costs by the user's line and by kernel: what was measured, beside what XLA counts."""
+"""Compute costs by the user's line and by kernel: measured times, and XLA's counts of work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from weft.explain.origins import Attribution, Place
 from weft.explain.profiles import Profile, cut_events, share_time
 from weft.xla.compile import COLLECTIVES
 
-# Where the work would take less than this part of the time at the peaks, it is not what takes it.
+# At the machine's peak rates, the work takes some part of the measured time. If that part is
+# smaller than this, the bound of the time is "overhead", not arithmetic or memory.
 BUSY = 0.15
 
 
@@ -26,7 +27,7 @@ class Work:
     transcendentals: float = 0.0
     bytes: float = 0.0
     operations: dict[str, None] = dataclasses.field(default_factory=dict)  # primitives, in order
-    # the least and the largest share of a run
+    # the smallest and the largest share of a run's time, over the runs
     spread: tuple[float, float] = dataclasses.field(default=(0.0, 0.0), kw_only=True)
 
     @property
@@ -34,7 +35,7 @@ class Work:
         return self.forward + self.backward
 
     def add(self, work: Work) -> None:
-        """Count other work as well."""
+        """Add the costs of other work to these."""
         self.forward += work.forward
         self.backward += work.backward
         self.flops += work.flops
@@ -43,7 +44,7 @@ class Work:
         self.operations.update(work.operations)
 
     def bound(self, peaks: Peaks | None) -> str:
-        """Return the bound of the time: "arithmetic", "memory", or neither: "overhead"."""
+        """Return the bound of the time: "arithmetic", "memory", or "overhead" if it is neither."""
         if peaks is None or not self.seconds:
             return ""
         arithmetic = self.flops / peaks.flops + self.transcendentals / peaks.transcendentals
@@ -55,19 +56,20 @@ class Work:
 
 @dataclasses.dataclass
 class Kernel(Work):
-    """A piece of the program that runs as a whole: what is fused in it, and of which lines."""
+    """A kernel: its costs, the operations that are fused in it, and the lines that wrote them."""
 
     name: str = ""
     kind: str = ""
     runs: float = 0.0
     places: dict[Place, float] = dataclasses.field(default_factory=dict)  # lines, and their seconds
-    moved: float = 0.0  # bytes of its operands, of a collective or a call of the host
+    moved: float = 0.0  # bytes of the operands of a collective or a host call
 
 
 class Costs:
-    """The costs of a program by line and by kernel; `measured` is the time in which it ran.
+    """The costs of a program by line and by kernel.
 
-    Without a profile they are what XLA counts, each instruction once.
+    With a profile, times are measured. Without one, the costs are only XLA's counts, and each
+    instruction is counted once.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class Costs:
         self.kernels: list[Kernel] = []
         self.wall = self.profiled = self.attributed = 0.0
         self.runs = 0, 0  # under the profiler: how many counted, and how many ran
-        if profile is None:  # what the program has, in order; of loops and branches what those have
+        if profile is None:  # in program order; a loop or a branch gives its members
             for instruction in module.computations[module.entry]:
                 for kernel, times in attribution.members(instruction):
                     self.add_instruction(kernel, 0.0, times, True)
@@ -88,12 +90,12 @@ class Costs:
         self.kernels.sort(key=lambda k: (-k.seconds, -k.flops, -k.bytes))
 
     def is_container(self, name: str) -> bool:
-        """Return True for the name of an instruction that holds others, as a loop does."""
+        """Return True if the instruction of this name contains others, as a loop does."""
         found = self.module.by_name.get(name)
         return found is not None and found.opcode in CONTAINERS
 
     def add_profile(self, profile: Profile) -> None:
-        """Add the instructions that ran in the windows of a profile, per run."""
+        """Add the costs of the instructions in a profile, as means over its runs."""
         windows = [
             cut_events(listed, self.module.readers)
             for listed in profile.events_of(self.module.name)
@@ -123,11 +125,16 @@ class Costs:
     def correct(
         self, seconds: dict[str, float], around: Container[str], plain: float
     ) -> dict[str, float]:
-        """Take off what the profiler added to a run, which takes `plain` seconds without it.
+        """Subtract the overhead of the profiler from the times of instructions.
 
-        The profiler writes between instructions. So what it adds is part of the time that no
-        instruction has, or of that of a loop in which others run (`around`); if that is not enough,
-        all instructions were slower.
+        The profiler writes its events between instructions. So its overhead is first taken from
+        time between instructions: time that belongs to no instruction, or to a container such as a
+        loop. If the overhead is larger than that, the times of all instructions are scaled down.
+
+        Args:
+          seconds: the time of each instruction in a run, by name.
+          around: the names of containers whose members ran as kernels of their own.
+          plain: the seconds of a run without the profiler; 0 if unknown.
         """
         added = self.wall - plain if plain else 0.0
         if added <= 0.0:
@@ -139,7 +146,7 @@ class Costs:
         return {n: t * (left if n in around else scale) for n, t in seconds.items()}
 
     def add_spread(self, shared: Sequence[dict[str, float]], lengths: Sequence[float]) -> None:
-        """Fill in the least and the largest share that each line has of a run."""
+        """Set the smallest and the largest share that each line has of a run's time."""
         shares: dict[Place, list[float]] = {place: [] for place in self.lines}
         for found, length in zip(shared, lengths, strict=True):
             taken = dict.fromkeys(self.lines, 0.0)
@@ -153,7 +160,7 @@ class Costs:
             self.lines[place].spread = min(every), max(every)
 
     def has_run(self, container: str, counts: dict[str, int]) -> bool:
-        """Return True if what a loop or a branch holds ran as kernels of its own."""
+        """Return True if instructions inside a loop or a branch ran as kernels of their own."""
         held = self.module.reach(self.module.by_name[container])
         reached = map(self.module.computations.__getitem__, held)
         return any(i.name in counts for listed in reached for i in listed)
@@ -163,14 +170,14 @@ class Costs:
     ) -> None:
         """Count an instruction that takes `taken` seconds and runs `each` times in a run.
 
-        `is_work` is False of what holds others that were counted.
+        `is_work` is False for a container whose members are counted themselves.
         """
         kernel = Kernel(name=instruction.name, kind=kind_text(instruction), runs=each)
         if is_collective(instruction) or is_host_call(instruction):
             given = sum(shape_bytes(self.module.by_id[o].shape) for o in instruction.operands)
             kernel.moved = each * devices * given
         members = self.attribution.members(instruction) if is_work else []
-        # of a loop that runs as one kernel: what it holds shares its time by its work
+        # a loop that runs as one kernel: its members share its time in proportion to their work
         weights = [times * self.attribution.cost(i).total for i, times in members]
         if not any(weights):
             place, back, operation = self.attribution.origin(instruction)
@@ -199,7 +206,7 @@ class Costs:
         kernel.places[place] = kernel.places.get(place, 0.0) + taken
 
     def sorted_lines(self) -> list[tuple[Place, Work]]:
-        """Lines and their costs, the most expensive first."""
+        """Return lines and their costs, the most expensive first."""
         return sorted(self.lines.items(), key=lambda x: (-x[1].seconds, -x[1].flops, -x[1].bytes))
 
 

@@ -1,4 +1,4 @@
-"""Measure the peaks of this machine: arithmetic, functions, memory."""
+"""Measure the peak rates of this machine: FLOPs, transcendental functions, memory traffic."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from weft.xla.compile import describe_machine
 from weft.xla.diskcache import cache_key, disk_cache, fingerprint
 
 _SIDE = 512  # of the matrices multiplied
-_LENGTH = 1 << 22  # of the vectors moved: 16 MiB, more than the caches of a core hold
+_LENGTH = 1 << 22  # of the vectors copied: 16 MiB, larger than the caches of a core
 _ROUNDS, _CALLS = 5, 10
 _ELEMENTS = 1 << 18  # of the array whose exponentials are timed
 
 
 class Peaks(NamedTuple):
-    """The peaks of this machine, each per second; `day` is when they were measured, or empty."""
+    """The peak rates of this machine, per second. `day` is the date of the measurement, or ""."""
 
     flops: float
     transcendentals: float
@@ -34,30 +34,31 @@ class Peaks(NamedTuple):
 
 @functools.cache  # by the platform: the machine stays the same
 def find_peaks(platform: str) -> Peaks:
-    """Peaks of the default device: the best that was ever measured on this machine.
+    """Return the peaks of the default device: the best ever measured on this machine.
 
-    They are kept in the cache on disk. Other work can only make a measurement worse, so that each
-    process measures once more, shortly where peaks are known.
+    The disk cache stores them. Other load on the machine can only make a measurement worse, so
+    each process measures once more and the best is stored. If peaks are already known, the
+    measurement has one round only.
     """
     return keep_better(measure_peaks(1 if read_peaks().day else _ROUNDS))
 
 
 def raise_peaks(platform: str, flops: float) -> Peaks:
-    """The peaks of a device one of whose kernels was seen to do `flops` in a second."""
+    """Return the peaks of a device, raised if a kernel has reached `flops` FLOPs per second."""
     found = find_peaks(platform)
     return keep_better(found._replace(flops=flops, day=today()) if flops > found.flops else found)
 
 
 def read_peaks() -> Peaks:
-    """The peaks in the cache on disk, or zeros."""
+    """Return the peaks in the disk cache, or zeros."""
     try:
         return Peaks(*json.loads(disk_cache(config.compilation_cache_dir).get(peaks_key()) or b""))
-    except (TypeError, ValueError):  # there are none, or those of another version
+    except (TypeError, ValueError):  # no entry, or an entry of another version
         return Peaks(0.0, 0.0, 0.0)
 
 
 def keep_better(seen: Peaks) -> Peaks:
-    """The better of each of the peaks seen and of those in the cache, which has them from now."""
+    """Return the larger of each measured and each cached peak, and store them in the cache."""
     known = read_peaks()
     best = Peaks(*map(max, known[:3], seen[:3]), known.day)
     if best == known:
@@ -68,19 +69,20 @@ def keep_better(seen: Peaks) -> Peaks:
 
 
 def today() -> str:
-    """The day, as it is written everywhere."""
+    """Return today's date in ISO format."""
     return datetime.date.today().isoformat()
 
 
 def peaks_key() -> str:
-    """The name of the peaks of the default device in the cache."""
+    """Return the cache key of the peaks of the default device."""
     return cache_key("peaks", fingerprint(), describe_machine(default_device()))
 
 
 def measure_peaks(rounds: int) -> Peaks:
-    """Peaks of the default device: of float32 products, of `exp`, and of a copy with a change.
+    """Measure the peaks of the default device.
 
-    They are measured in turn, so that other work on the machine does not fall on one of them alone.
+    The programs are a float32 matrix product, `exp`, and the addition of 1 to a long vector. Each
+    round runs all three, so that other load on the machine affects all of them equally.
     """
     programs = [
         (jit(lambda x: x @ x), jnp.ones((_SIDE, _SIDE))),
@@ -93,7 +95,7 @@ def measure_peaks(rounds: int) -> Peaks:
 
 
 def time_best(fun: Callable, *args: Any) -> float:
-    """Seconds of the quickest of some calls, after one that compiles."""
+    """Return the seconds of the fastest of several calls, after a first call that compiles."""
     call = lambda: block_until_ready(fun(*args))
     call()
     return min(time_call(call)[1] for _ in range(_CALLS))

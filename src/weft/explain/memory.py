@@ -1,4 +1,4 @@
-"""Memory: what a program keeps from its forward to its backward pass, and holds at its peak."""
+"""List the residuals of a program's backward pass, and the arrays in memory at its peak."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from weft.explain.origins import NOWHERE, Attribution, Place, find_place, is_bac
 
 
 class Residual(NamedTuple):
-    """An array that a reverse pass reads and that was there before it.
+    """An array that a reverse pass reads and that exists before the pass starts.
 
-    `source` is the operation that makes it, or the argument that it is.
+    `source` is the name of the operation that makes the array, or of the argument.
     """
 
     aval: ShapedArray
@@ -39,13 +39,14 @@ class Live(NamedTuple):
 
 
 def find_residuals(jaxpr: Jaxpr, names: Sequence[str] = ()) -> list[Residual]:
-    """Return the values that equations of reverse passes read from others, also in inner programs.
+    """Return the residuals: values that a reverse pass reads and that other equations make.
 
-    `names` are those of the arguments. The program was staged with `locate_operations`.
+    Programs inside equations are searched too. The program must have been staged with
+    `locate_operations`. `names` are the names of the arguments.
     """
     makers: dict[Var, Eqn | None] = dict.fromkeys(jaxpr.invars)
     titles = dict(zip(jaxpr.invars, names, strict=False))
-    fixed: set[Var] = set()  # what depends on no argument
+    fixed: set[Var] = set()  # values that depend on no argument
     found: dict[Var, Residual] = {}
     inner: list[Residual] = []
     for eqn in jaxpr.eqns:
@@ -71,7 +72,7 @@ def describe_residual(v: Var, maker: Eqn | None, reader: Eqn, names: dict) -> Re
 
 
 def find_maker(eqn: Eqn, index: int) -> list[Eqn]:
-    """The equation that makes a result of another, in what that holds, and those around it."""
+    """Return the innermost equation that makes a result of `eqn`, then the equations around it."""
     for body in bodies_of(eqn):
         held = body.jaxpr
         if held is None or body.runs not in (Runs.ONCE, Runs.LOOP) or index >= len(held.outvars):
@@ -86,7 +87,10 @@ def find_maker(eqn: Eqn, index: int) -> list[Eqn]:
 def list_live(
     module: CompiledModule, attribution: Attribution, parameters: Sequence[str]
 ) -> list[Live]:
-    """The arrays in memory at the peak, largest first. `parameters` are names of the program's."""
+    """Return the arrays in memory at the peak, largest first.
+
+    `parameters` are the names of the program's parameters.
+    """
     found = []
     for size, identity in module.peak:
         maker = module.by_id.get(identity)

@@ -1,8 +1,8 @@
-"""Compiled programs as XLA gives them: instructions, their costs, and memory.
+"""Read compiled programs from XLA: instructions, their costs, and memory.
 
-Instructions and buffers are read from XLA's protocol buffers, of which jaxlib has no classes
-(xla/service/hlo.proto); what an instruction costs, from XLA's analysis of a module that has
-it alone.
+Instructions and buffers are parsed from XLA's protocol buffers (xla/service/hlo.proto), since
+jaxlib has no Python classes for these. The cost of an instruction comes from XLA's cost analysis of
+a module that contains only this instruction.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from jaxlib import _hlo, _jax
 
 from weft.primitives.lapack_work import count_library_flops
 
-# What holds instructions that have events of their own.
+# Opcodes of instructions that contain others, which have profiler events of their own.
 CONTAINERS = frozenset(("while", "conditional", "call"))
-# Kernels of products, which the analysis does not know.
+# Our kernels for matrix products. XLA's cost analysis does not know them.
 PRODUCTS = frozenset(("weft_dot", "weft_matvec"))
-# What is no work, or none that the analysis should count.
+# Opcodes that do no work, or no work that should be counted.
 FREE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"))
 
 _SHAPE = re.compile(r"([a-z]+)(\d*)\w*\[([\d,]*)\]")
@@ -30,7 +30,7 @@ _NAMED = re.compile(r"^\s*(?:ROOT )?%?([^\s=]+) = (.*)$")
 
 
 def read_integer(data: bytes, at: int) -> tuple[int, int]:
-    """An integer of a protocol buffer, and where it ends."""
+    """Return a varint of a protocol buffer, and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -42,7 +42,7 @@ def read_integer(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a protocol buffer: each number with an integer, or with bytes."""
+    """Yield the fields of a protocol buffer: a field number, and an integer or bytes."""
     at = 0
     while at < len(data):
         tag, at = read_integer(data, at)
@@ -57,7 +57,7 @@ def read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def read_message(data: bytes) -> dict[int, list]:
-    """A protocol buffer as lists of what each field has."""
+    """Return the values of each field of a protocol buffer, by field number."""
     found: dict[int, list] = {}
     for number, value in read_fields(data):
         found.setdefault(number, []).append(value)
@@ -65,7 +65,7 @@ def read_message(data: bytes) -> dict[int, list]:
 
 
 def read_integers(parts: Sequence[Any]) -> list[int]:
-    """A repeated field of integers, packed or not."""
+    """Return the values of a repeated field of integers, packed or not."""
     found = []
     for part in parts:
         at = 0
@@ -78,7 +78,10 @@ def read_integers(parts: Sequence[Any]) -> list[int]:
 
 
 def shape_bytes(shape: str) -> int:
-    """The bytes of a value of a shape as XLA writes it, of a tuple those of its members."""
+    """Return the size in bytes of a value of a shape in XLA's text form.
+
+    The size of a tuple is the sum over its members.
+    """
     total = 0
     for letters, bits, dims in _SHAPE.findall(shape):
         count = 1
@@ -97,12 +100,12 @@ class Cost(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """A measure of the work, to share a kernel's time: a transcendental is some 16 flops."""
+        """The work, for dividing a kernel's time: a transcendental counts as 16 FLOPs."""
         return self.flops + 16 * self.transcendentals
 
     @property
     def total(self) -> float:
-        """The same with the values moved: some four bytes take as long as one flop."""
+        """The work and the memory traffic: four bytes count as one FLOP."""
         return self.weight + self.bytes / 4
 
 
@@ -115,7 +118,7 @@ def cost_of_product(*shapes: str) -> Cost:
 
 
 def read_costs(analysis: dict[str, float]) -> Cost:
-    """What the engine's analysis says; it gives -1 where it does not know."""
+    """Return the costs in XLA's analysis. XLA gives -1 for an unknown cost; this returns 0."""
     keys = ("flops", "transcendentals", "bytes accessed")
     return Cost(*[max(0.0, float(analysis.get(k, 0.0))) for k in keys])
 
@@ -127,7 +130,7 @@ class Instruction(NamedTuple):
     opcode: str
     operands: tuple[int, ...]  # ids
     called: tuple[int, ...]  # ids of computations
-    path: str  # the names of what wrote it
+    path: str  # of named scopes, in XLA's metadata
     id: int
     computation: int
     parameter: int
@@ -176,20 +179,20 @@ class CompiledModule:
 
     @functools.cached_property
     def readers(self) -> dict[str, set[str]]:
-        """For the name of each instruction, the names of those that read its results."""
+        """The names of the instructions that read each instruction's results, by its name."""
         found: dict[str, set[str]] = {}
         for reader in self.by_id.values():
             todo = [*reader.operands] if reader.opcode not in FREE else []
             while todo:
                 made = self.by_id[todo.pop()]
-                if made.opcode in FREE:  # which passes on what it is given
+                if made.opcode in FREE:  # it forwards its operands
                     todo += made.operands
                 else:
                     found.setdefault(made.name, set()).add(reader.name)
         return found
 
     def reach(self, instruction: Instruction) -> list[int]:
-        """The computations that an instruction calls, and those that these call."""
+        """Return the computations that an instruction calls, directly or indirectly."""
         found: dict[int, None] = {}
         todo = list(instruction.called)
         while todo:
@@ -229,7 +232,10 @@ class CompiledModule:
         return read_costs(costs)
 
     def total(self, computation: int) -> Cost:
-        """What a computation costs, with each loop as often as the engine says that it turns."""
+        """Return the cost of a computation.
+
+        The body of a loop counts once for each iteration, or once if their number is unknown.
+        """
         costs = [self.cost(i) for i in self.computations[computation] if i.opcode not in CONTAINERS]
         for i in self.computations[computation]:
             if i.opcode in CONTAINERS:
@@ -238,20 +244,21 @@ class CompiledModule:
         return Cost(*[sum(parts) for parts in zip(Cost(), *costs, strict=True)])
 
     def turns(self, loop: Instruction) -> int | None:
-        """How often a loop turns, where the engine has found it."""
+        """Return the number of iterations of a loop, or None if XLA does not know it."""
         found = _TURNS.search(self.texts.get(loop.name, ""))
         return int(found[1]) if found else None
 
     def moved_bytes(self, instruction: Instruction) -> float:
-        """The bytes of the operands and results of an instruction, each read or written once."""
+        """Return the bytes of an instruction's operands and results, each counted once."""
         operands = [self.by_id[o].shape for o in dict.fromkeys(instruction.operands)]
         return float(sum(map(shape_bytes, [*operands, instruction.shape])))
 
     @functools.cached_property
     def peak(self) -> list[tuple[int, int]]:
-        """The arrays in memory at once where most of it is in use, constants aside.
+        """The arrays in memory at the peak, except for constants.
 
-        Of each its bytes, and the id of the instruction that makes it. Empty if it is not told.
+        Each array is a pair: its bytes, and the id of the instruction that makes it. The list is
+        empty if PJRT does not report the buffers.
         """
         stats = self.loaded.get_compiled_memory_stats()
         message = read_message(getattr(stats, "serialized_buffer_assignment_proto", b""))
@@ -262,14 +269,19 @@ class CompiledModule:
         for m in map(read_message, message.get(3, ())):  # allocations
             if m.get(12, [0])[0] or m.get(3, [0])[0]:  # of a constant, or of a thread
                 constant.add(m.get(1, [0])[0])
-        for m in map(read_message, message.get(5, ())):  # what each allocation holds then
+        for m in map(read_message, message.get(5, ())):  # each allocation's buffers at the peak
             if m.get(1, [0])[0] not in constant:
                 found += [buffers[i] for i in read_integers(m.get(2, ())) if i in buffers]
         return found
 
 
 def split_text(text: str) -> tuple[dict[str, str], dict[str, str]]:
-    """A module's text in parts: its computations by name, and instructions, without their names."""
+    """Split the text of a module.
+
+    Returns:
+      The text of each computation by its name, and the text of each instruction by its name. The
+      text of an instruction is the part after `name =`.
+    """
     blocks, texts, name, lines = {}, {}, "", []
     for line in text.split("\n"):
         if not line.startswith(" ") and line.endswith("{"):

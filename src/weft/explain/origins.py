@@ -1,4 +1,4 @@
-"""Find the user's line that wrote an instruction, and its pass, forward or backward."""
+"""Find the user's line that an instruction comes from, and its pass, forward or backward."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's
 
 
 class Place(NamedTuple):
-    """A line of a source file; "" and 0 where none is known."""
+    """A line of a source file; "" and 0 if the line is unknown."""
 
     file: str = ""
     line: int = 0
@@ -55,7 +55,7 @@ NOWHERE = Place()
 
 
 class Part(NamedTuple):
-    """A share of an instruction's work: who asked for it."""
+    """A share of an instruction's work, and the line and operation that it comes from."""
 
     place: Place
     backward: bool
@@ -65,14 +65,15 @@ class Part(NamedTuple):
 
 
 def is_kernel(instruction: Instruction) -> bool:
-    """Return True for a kernel in C++, but for one whose shapes tell what it costs."""
+    """Return True for a kernel in C++, except for those with costs that follow from shapes."""
     return instruction.target.startswith("weft_") and instruction.target not in PRODUCTS
 
 
 def find_place(eqns: Sequence[Eqn]) -> Place:
-    """The user's innermost line of the first equation that has one; no line of Python's library.
+    """Return the innermost user's line of the first equation that has a user's line.
 
-    What a lowering stages, as the sum of a cumulative sum, has none: it is asked for by a call.
+    Lines of Python's standard library do not count. Equations that a lowering rule stages have no
+    line of their own, so the search goes on with the equation around them.
     """
     for eqn in eqns:
         for code, offset in zip(*eqn.source_info.raw_frames(), strict=True):
@@ -86,19 +87,22 @@ def find_place(eqns: Sequence[Eqn]) -> Place:
 
 
 def is_backward(eqns: Sequence[Eqn]) -> bool:
-    """Return True if what equations compute, from the inside out, is part of a reverse pass."""
+    """Return True if any of these nested equations belongs to a reverse pass."""
     return any(TRANSPOSE in eqn.source_info.scope for eqn in eqns)
 
 
 def count_equation(eqn: Eqn) -> Cost:
-    """What an equation costs by the engine's analysis of the operations that kernels replace."""
+    """Return the cost of an equation without our kernels, by XLA's analysis.
+
+    The equation is lowered to the plain operations that the kernels replace.
+    """
     avals = tuple([v.aval for v in eqn.invars])
     name, client = eqn.primitive.name, default_device().client
     with config.scope(native=False, locate_operations=False):
         program = eqn_jaxpr(eqn.primitive, eqn.params, avals)
         lowered = lower_program(program, (), JitSpec(name), on_device(default_device(), True))
         text = lowered.module.text
-        if '"stablehlo.while"' in text:  # how often a loop turns is found by compiling it
+        if '"stablehlo.while"' in text:  # compiling finds the number of iterations
             module = CompiledModule(lowered.compile().loaded)
             return module.total(module.entry)
     return read_costs(count_work(client, write_hlo(text).get_hlo_module()))
@@ -122,14 +126,14 @@ class Attribution:
                     self.library[eqn] += int(module.cost(i).flops)
 
     def innermost(self, instruction: Instruction) -> list[Eqn]:
-        """The equation that wrote an instruction, in a list that is empty if it is not known."""
+        """Return a list with the equation of an instruction, empty if it is unknown."""
         return read_origins(instruction.path, self.origins)[:1]
 
     def cost(self, instruction: Instruction) -> Cost:
-        """What one execution of an instruction costs.
+        """Return the cost of one execution of an instruction.
 
-        That of a kernel in C++ is what the engine counts of the operations that the kernel takes
-        the place of, in equal parts where an equation has several kernels.
+        The cost of a kernel in C++ is XLA's count for the operations that the kernel replaces. If
+        an equation has several kernels, each gets an equal part.
         """
         if not is_kernel(instruction):
             return self.module.cost(instruction)
@@ -143,10 +147,12 @@ class Attribution:
         return Cost(bytes=moved)
 
     def origin(self, instruction: Instruction) -> tuple[Place, bool, str]:
-        """The line, whether it is of the reverse pass, and the operation.
+        """Return the line of an instruction, True for the reverse pass, and the operation.
 
-        Of what the compiler added, such as copies, those of what makes the operand; at the start
-        of a program, of what reads the result; in a loop, of the loop.
+        Instructions that the compiler added, such as copies, have no line of their own. They get
+        the line of the instruction that makes their operand. If no operand has a line, they get
+        the line of the loop or other caller around them. At the start of a program, they get the
+        line of the instruction that reads their result.
         """
         found = self.known.get(instruction.id)
         if found is None:
@@ -173,9 +179,10 @@ class Attribution:
         return (*self.origin(caller)[:2], instruction.opcode)
 
     def members(self, instruction: Instruction) -> list[tuple[Instruction, int]]:
-        """The kernels that run for an instruction, and how often: of a loop or branch, its own.
+        """Return the kernels that run for an instruction, and how often each runs.
 
-        A loop of which the program does not say how often it turns is counted as one turn.
+        For a loop or a branch, these are the kernels inside it. A loop with an unknown number of
+        iterations counts as one iteration.
         """
         if instruction.opcode not in CONTAINERS:
             return [] if instruction.opcode in FREE else [(instruction, 1)]
@@ -202,13 +209,13 @@ class Attribution:
         return None if outer is None or turns is None else outer * turns
 
     def split(self, kernel: Instruction) -> list[Part]:
-        """The work of a kernel by line: where several are fused, shared by what each costs."""
+        """Return the work of a kernel by line, in proportion to the costs of fused operations."""
         cost, computations = self.cost, self.module.computations
         inner = [kernel]
         if kernel.opcode == "fusion":
             inner = [i for c in kernel.called for i in computations[c] if i.opcode not in FREE]
         total = sum(cost(i).weight for i in inner)
-        if not total:  # it moves values: what gives the result is what was asked for
+        if not total:  # it only moves values: all goes to the root of the kernel
             return [Part(*self.origin(kernel), 1.0, 0.0)]
         return [
             Part(*self.origin(i), cost(i).weight / total, cost(i).flops)

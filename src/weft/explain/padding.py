@@ -1,4 +1,4 @@
-"""The share of padding in a call of `jit(f, sizes=...)`."""
+"""Measure the share of padding in a call of `jit(f, sizes=...)`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from weft.padding.run import PaddedRun, Variable, fix_sizes, list_types
 from weft.run.pipeline import JitSpec, lower_program
 from weft.xla.placement import on_device
 
-CALLS = 5  # of which the quickest counts
+CALLS = 5  # timed calls; the fastest is reported
 
 
 class PaddedSubject(NamedTuple):
-    """A call of `jit(f, sizes=...)`, as the program that it runs and the operands of that."""
+    """A call of `jit(f, sizes=...)`: the program that it runs and the operands of the program."""
 
     run: PaddedRun
     program: Any  # with symbolic sizes
@@ -55,10 +55,11 @@ class Padding(NamedTuple):
     Attributes:
       variables: the sizes that vary: `name`, `value` and `bucket`, the size in memory.
       held: bytes of the arguments and results of the padded program.
-      wasted: bytes of padding in these.
-      flops, bytes: the parts, from 0 to 1, of the FLOPs and of the memory traffic of the program
-        that it would not have at the true sizes, by XLA's analysis.
-      copying: seconds in which a call pads its arguments and cuts its results; 0 if not measured.
+      wasted: bytes of padding in `held`.
+      flops, bytes: the fractions, from 0 to 1, of the program's FLOPs and of its memory traffic
+        that are due to padding, by XLA's analysis.
+      copying: seconds that a call spends on padding its arguments and on slicing its results; 0 if
+        not measured.
     """
 
     variables: tuple[Variable, ...]
@@ -69,7 +70,7 @@ class Padding(NamedTuple):
     copying: float = 0.0
 
     def table(self, wall: float) -> Table:
-        """Return what is printed; `wall` is the time of a run of the program."""
+        """Return the printed table. `wall` is the seconds of a run of the program."""
         rows = [(v.name, str(v.value), str(v.bucket)) for v in self.variables]
         note = (
             f"{self.flops:.0%} of the FLOPs and {self.bytes:.0%} of the traffic of the program, "
@@ -86,7 +87,7 @@ class Padding(NamedTuple):
 
 
 def measure_padding(subject: PaddedSubject, runs: bool) -> Padding:
-    """Return the share of padding in a call; `runs` says if copying is measured."""
+    """Return the share of padding in a call. Copying is timed only if `runs` is True."""
     run, copying = subject.run, 0.0
     if runs:
         outs = run.run(*run.pad(subject.operands))
@@ -115,7 +116,7 @@ def count_program(jaxpr: Jaxpr) -> Cost:
 
 
 def part_more(true: Cost, padded: Cost, name: str) -> float:
-    """Return the part of a cost that a program has only because it is padded."""
+    """Return the fraction of a cost that is due to padding."""
     less, more = getattr(true, name), getattr(padded, name)
     return max(0.0, 1 - less / more) if more else 0.0
 

@@ -1,4 +1,4 @@
-"""A report as one page of HTML, which needs no other file and no program."""
+"""Write a report as a single HTML page that loads no other file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,14 @@ summary { cursor: pointer; font-weight: 600; margin-top: .8rem; }
 
 
 class Mark(NamedTuple):
-    """What a page shows beside a line of source: a text, a color from 0 to 1, and a longer text."""
+    """A note beside a line of source on the page.
+
+    Attributes:
+      text: the text beside the line.
+      strength: the strength of the background color, from 0 to 1.
+      title: a longer text, shown as a tooltip.
+      amount: the number that `text` shows, for comparison with other marks of the line.
+    """
 
     text: str
     strength: float
@@ -48,7 +55,10 @@ class Mark(NamedTuple):
 
 
 class Printed:
-    """The base of reports. `print` one, or `save` it as a page; a notebook shows the page."""
+    """The base class of reports. `print` a report, or `save` it as a page for a browser.
+
+    A notebook shows the page.
+    """
 
     @property
     def title(self) -> str:
@@ -57,12 +67,12 @@ class Printed:
 
     @property
     def tables(self) -> list[Table]:
-        """What is printed."""
+        """The tables of the printed report."""
         raise NotImplementedError
 
     @property
     def marks(self) -> Mapping[Place, Mark]:
-        """What is shown beside the user's source on the page."""
+        """The notes beside the user's source lines on the page."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -71,7 +81,7 @@ class Printed:
     __repr__ = __str__
 
     def to_html(self) -> str:
-        """Return the page, which needs no other file."""
+        """Return the page as HTML that loads no other file."""
         return write_page(self.title, self.tables, self.marks)
 
     def save(self, path: str | pathlib.Path) -> None:
@@ -79,7 +89,7 @@ class Printed:
         pathlib.Path(path).write_text(self.to_html(), encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        page = html.escape(self.to_html())  # apart, so that its style is not that of the notebook
+        page = html.escape(self.to_html())  # for an iframe, which keeps the styles apart
         grow = "this.style.height = this.contentDocument.documentElement.scrollHeight + 'px'"
         return (
             f'<iframe srcdoc="{page}" width="100%" height="700" style="border: 0" '
@@ -88,7 +98,7 @@ class Printed:
 
 
 def write_page(title: str, tables: Sequence[Table], marks: Mapping[Place, Mark]) -> str:
-    """The page: the first table, the user's source with its marks, the other tables."""
+    """Return the page: the first table, the user's source with its marks, the other tables."""
     parts = [
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>",
         '<meta name=viewport content="width=device-width, initial-scale=1">',
@@ -124,7 +134,7 @@ def write_table(table: Table) -> str:
 
 
 def write_sources(marks: Mapping[Place, Mark]) -> str:
-    """The source files around the lines that have marks."""
+    """Return the HTML of the source files, around the lines that have marks."""
     files: dict[str, dict[int, Mark]] = {}
     for place, mark in marks.items():
         if place is not NOWHERE and linecache.getline(place.file, place.line):
@@ -139,7 +149,10 @@ def write_sources(marks: Mapping[Place, Mark]) -> str:
 
 
 def name_file(file: str) -> str:
-    """The path of a file, from here if it is below; of a cell of a notebook, its name."""
+    """Return the path of a file, relative to the working directory if the file is below it.
+
+    For a cell of a notebook, return the name of the cell.
+    """
     if cell := name_cell(file):
         return cell
     path = pathlib.PurePath(file)
@@ -148,7 +161,7 @@ def name_file(file: str) -> str:
 
 
 def write_source(file: str, marks: Mapping[int, Mark]) -> str:
-    """One file: the lines that have marks, and those around them."""
+    """Return the HTML of one file: the lines that have marks, and the lines around them."""
     shown = sorted({n + d for n in marks for d in range(-AROUND, AROUND + 1) if n + d > 0})
     rows, before = [], 0
     for n in shown:

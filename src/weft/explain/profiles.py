@@ -1,4 +1,4 @@
-"""Measuring: calls under XLA's profiler, and what each instruction takes of their time."""
+"""Profile calls with XLA's profiler, and divide their time among instructions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.mesh.client import client
 
 ENOUGH = 0.3  # seconds, for all calls under the profiler
 MOST_RUNS = 30
-NEAR = 1.1  # of the time of the quickest call: calls up to this count
+NEAR = 1.1  # times the fastest call: slower calls do not count
 WINDOW = "weft.explain"  # the name of the block around each call
 
 
@@ -30,12 +30,12 @@ class Event(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """The contents of a profile: when calls were made, and the instructions that ran.
+    """The contents of a profile: the times of calls, and the instructions that ran.
 
     Attributes:
       windows: the start and the end of each call that counts, in nanoseconds.
-      events: what ran, also in other calls.
-      plain: seconds of the quickest call without the profiler; 0 if that is not known.
+      events: the instructions that ran, also in calls that do not count.
+      plain: seconds of the fastest call without the profiler; 0 if unknown.
       calls: how many calls were made.
     """
 
@@ -46,7 +46,7 @@ class Profile(NamedTuple):
 
     @property
     def wall(self) -> float:
-        """Seconds in all calls."""
+        """The total seconds of the calls that count."""
         return sum(end - start for start, end in self.windows) * 1e-9
 
     def events_of(self, module: str) -> list[list[Event]]:
@@ -61,17 +61,18 @@ class Profile(NamedTuple):
 
 
 def start_session() -> Any:
-    """A profiler session that has begun; there can be one in a process."""
-    client()  # devices are seen by a session that starts after them
+    """Start and return a profiler session. A process can have only one at a time."""
+    client()  # a session records only devices that exist when it starts
     options = _profiler.ProfileOptions()
-    options.python_tracer_level = 0  # functions of Python are not looked at
+    options.python_tracer_level = 0  # Python functions are not traced
     return _profiler.ProfilerSession(options)
 
 
 def stop_session(session: Any) -> Profile:
-    """Return the profile."""
+    """Stop a profiler session and return its profile."""
     try:
-        # XLA makes a type of which Python 3.13 warns, and ends the process if that raises
+        # XLA creates a type, and Python 3.13 issues a DeprecationWarning for it. If warnings are
+        # errors, XLA aborts the process.
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             return read_profile(session.stop())
     except RuntimeError as error:
@@ -82,11 +83,14 @@ def stop_session(session: Any) -> Profile:
 
 
 def profile_calls(call: Callable[[], Any], runs: int) -> Profile:
-    """A profile of calls, of which those near the quickest count: in others it waited for others.
+    """Return a profile of repeated calls.
+
+    Only calls that take nearly as little time as the fastest count. Slower calls were probably
+    delayed by other work on the machine.
 
     Args:
-      call: what to profile; it returns when its results are there.
-      runs: the least number of calls. Quick calls are made as often as fits into `ENOUGH`.
+      call: the function to profile. It returns once its results are ready.
+      runs: the minimum number of calls. Fast calls are repeated for about `ENOUGH` seconds.
     """
     before = [time_call(call)[1] for _ in range(runs)]
     calls = max(runs, min(MOST_RUNS, int(ENOUGH / max(min(before), 1e-9))))
@@ -109,9 +113,9 @@ def time_call(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def read_profile(data: bytes) -> Profile:
-    """The instructions that ran, and the windows, of a serialized profile."""
+    """Return the instructions and the windows of a serialized profile."""
     windows, events = [], []
-    ends: dict[tuple[str, Any], list[float]] = {}  # of what goes on in other threads
+    ends: dict[tuple[str, Any], list[float]] = {}  # of work in other threads
     for plane in _profile_data.ProfileData.from_serialized_xspace(data).planes:
         for line in plane.lines:
             for event in line.events:
@@ -134,19 +138,24 @@ def read_profile(data: bytes) -> Profile:
 
 
 def extend_event(event: Event, ends: Sequence[float]) -> Event:
-    """An event up to where what it began ends, by XLA; `ends` are of all its runs."""
+    """Return an event extended to the end of the work that it started in other threads.
+
+    `ends` are the sorted times of XLA's end marks for all runs of the instruction.
+    """
     i = bisect.bisect_left(ends, event.start)
     return event if i == len(ends) else event._replace(end=max(event.end, ends[i]))
 
 
 def cut_events(events: Sequence[Event], readers: Mapping[str, Container[str]]) -> list[Event]:
-    """Return the events of a run, each of which ends when one begins that reads its results.
+    """Return the events of a run. An event ends at the latest when a reader of its results starts.
 
-    The mark of the end of what goes on in other threads is written by one of these, which may be
-    put to sleep before it does so.
+    The end mark of work in other threads is written by one of these threads. The operating system
+    may suspend this thread before it writes the mark, so the recorded end may be too late.
 
     Args:
-      readers: for the names of instructions, the names of those that read their results.
+      events: the events of one run.
+      readers: for the name of each instruction, the names of the instructions that read its
+        results.
     """
     ordered = sorted(events, key=lambda e: e.start)
     found = []
@@ -162,10 +171,10 @@ def cut_events(events: Sequence[Event], readers: Mapping[str, Container[str]]) -
 
 
 def share_time(events: Iterable[Event], is_container: Callable[[str], bool]) -> dict[str, float]:
-    """Seconds of the clock for each instruction of a module, by name.
+    """Return the seconds of wall time of each instruction, by name.
 
-    At each moment, the instructions that run on some thread share it; those that hold others, as
-    loops do, have it only where none of the others runs.
+    Instructions that run at the same time, on several threads, share the time equally. A container
+    such as a loop gets only the time while none of the other instructions runs.
     """
     listed = list(events)
     points = [(e.start, True, i) for i, e in enumerate(listed)]

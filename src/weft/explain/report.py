@@ -1,4 +1,4 @@
-"""The report: its tables, in the terminal and as a page."""
+"""The report of costs: its tables, for the terminal and for a page."""
 
 from __future__ import annotations
 
@@ -14,25 +14,28 @@ from weft.explain.subject import Phase
 from weft.explain.tables import Table, bytes_text, count_text, rate_text, seconds_text
 
 MAX_KERNELS = 20  # in the table
-DISTURBED = 1.3  # times as long as without the profiler, from which on the report says so
+DISTURBED = 1.3  # slowdown by the profiler; if it is larger, the report warns of it
 
 
 class Report(Printed):
     """The costs of a program. `print` it, or `save` it as a page; a notebook shows the page.
 
     Attributes:
-      phases: seconds of tracing, lowering, compiling and running, with what is to be said of each.
-      lines: pairs of a place (`file`, `line`, `text`) and what it costs in a run: `seconds`,
-        `forward`, `backward`, `flops`, `transcendentals`, `bytes`, `operations`, `bound(peaks)`;
-        the most expensive first.
-      kernels: what runs as a whole: the same, with `name`, `kind`, `runs`, `places`.
-      wall, attributed: seconds of a run, and of these in known instructions.
-      profiled: seconds of a run under the profiler. What it added is taken off the others.
-      runs: how many runs under the profiler counted, those near the quickest, and how many ran.
-      peaks: what this machine can do in a second: `flops`, `transcendentals`, `bytes`.
-      residuals: arrays kept from the forward to the backward pass.
-      live: arrays in memory at the peak; `memory` has the totals in bytes. Its "kept" is memory of
-        arrays that died, in this process, which is kept for next results (config.kept_memory).
+      phases: seconds of tracing, lowering, compiling and running, with a note on each.
+      lines: pairs of a place (`file`, `line`, `text`) and its costs in a run: `seconds`,
+        `forward`, `backward`, `flops`, `transcendentals`, `bytes`, `operations`, `bound(peaks)`.
+        The most expensive line comes first.
+      kernels: the same costs for each kernel, with `name`, `kind`, `runs`, `places`.
+      wall: seconds of a run, without the overhead of the profiler.
+      attributed: the part of `wall` that is spent in known instructions.
+      profiled: seconds of a run under the profiler, with its overhead.
+      runs: the number of profiled runs that count, and the number of all profiled runs. Runs count
+        if they are nearly as fast as the fastest.
+      peaks: the peak rates of this machine per second: `flops`, `transcendentals`, `bytes`.
+      residuals: arrays that the forward pass saves for the backward pass.
+      live: arrays in memory at the peak.
+      memory: totals in bytes. The entry "kept" is memory of deleted arrays of this process that is
+        cached for later results (config.kept_memory).
       padding: the share of padding in a call of `jit(f, sizes=...)`: `variables`, `flops`, `bytes`,
         `wasted` of `held` bytes, and `copying`, in seconds. None for other functions.
     """
@@ -58,7 +61,7 @@ class Report(Printed):
 
     @property
     def tables(self) -> list[Table]:
-        """Return the text that is printed."""
+        """The tables of the printed report."""
         every = [
             phase_table(self.phases, self.wall, self.peaks),
             self.line_table(),
@@ -76,7 +79,7 @@ class Report(Printed):
         return [t for t in every if t.rows or t.note]
 
     def line_table(self) -> Table:
-        """The costs by line, with what is to be said of how they were measured."""
+        """Return the table of costs by line, with a note on the measurement."""
         table = line_table(self.lines, self.wall, self.attributed, self.peaks)
         if not self.wall:
             return table
@@ -103,7 +106,7 @@ class Report(Printed):
 
     @property
     def marks(self) -> dict[Place, Mark]:
-        """What is shown beside the user's source on the page: seconds, or operations."""
+        """The notes beside the user's source lines on the page: seconds, or operations."""
         most = max((w.seconds for _, w in self.lines), default=0.0) or 1.0
         return {
             place: Mark(seconds_text(w.seconds), w.seconds / most, describe_work(w))
@@ -131,7 +134,7 @@ def phase_table(phases: Sequence[Phase], wall: float, peaks: Peaks | None) -> Ta
 
 
 def rate_cells(work: Work, peaks: Peaks | None) -> list[str]:
-    """FLOPs and bytes, and those per second, and what bounds them."""
+    """Return the cells for FLOPs, bytes, FLOPs per second, bytes per second, and the bound."""
     t = work.seconds
     rates = ["", ""]
     if t:

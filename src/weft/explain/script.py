@@ -1,4 +1,4 @@
-"""A whole program explained: `weft explain script.py`."""
+"""Explain a script: `weft explain script.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_PROGRAMS = 40  # in the list
 
 @jit
 def wait_for_programs(x: Any) -> Any:
-    """Run after the programs that this thread has called: XLA keeps their order."""
+    """Wait for programs that this thread called before: XLA runs programs in order."""
     return x + 1
 
 
@@ -52,7 +52,10 @@ class ScriptReport(Report):
 
 
 class Retraces(logging.Handler):
-    """Collects what is logged with `explain_cache_misses`, by the name of the function."""
+    """A log handler that collects the reasons for retracing, by the name of the function.
+
+    `explain_cache_misses` makes weft log these reasons.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +70,7 @@ class Retraces(logging.Handler):
 
 
 def explain_program(run: Callable[[], None], name: str) -> ScriptReport:
-    """Run a program, and report what it cost when it ends, also where it ends by an exception."""
+    """Run a program, and print the report of its costs, even if it ends with an exception."""
     made: dict[str, dict[str, float]] = collections.defaultdict(
         lambda: collections.defaultdict(float)
     )
@@ -90,8 +93,8 @@ def explain_program(run: Callable[[], None], name: str) -> ScriptReport:
         config.update("locate_operations", False)
         config.update("explain_cache_misses", False)
         events.unregister_event_duration_listener(listen)
-        with contextlib.suppress(RuntimeError):  # what fails is not for this to say
-            # nobody may have waited for them yet, nor have kept all of them
+        with contextlib.suppress(RuntimeError):  # errors of the script are not reported here
+            # programs may still run, and the script may have dropped some of their results
             block_until_ready([live_arrays(), wait_for_programs(0.0)])
         seconds = time.perf_counter() - start
         profile = stop_session(session)
@@ -106,7 +109,7 @@ def explain_program(run: Callable[[], None], name: str) -> ScriptReport:
 def make_report(
     name: str, seconds: float, profile: Profile, made: dict, reasons: dict
 ) -> ScriptReport:
-    """The report of a script that took `seconds`, of which a profile was taken."""
+    """Return the report of a script that ran for `seconds` under the profiler."""
     report = ScriptReport(name, seconds)
     modules: dict[str, list[Event]] = collections.defaultdict(list)
     for event in profile.events:
@@ -118,7 +121,7 @@ def make_report(
     for module, listed in modules.items():
         calls[program_name(module)] += len({e.run for e in listed})
         loaded, origins = (LocatingBuilder.kept or {}).get(module, (None, ()))
-        if loaded is None:  # of an operation alone
+        if loaded is None:  # a program of a single eager operation
             busy[program_name(module)] += sum(e.end - e.start for e in listed) * 1e-9
             continue
         compiled = CompiledModule(loaded)
@@ -135,7 +138,7 @@ def make_report(
 
 
 def program_table(busy: dict, calls: dict, made: dict, reasons: dict, seconds: float) -> Table:
-    """Each program by name: how often called, the seconds of its calls, and of making it."""
+    """Return the table of programs: number of calls, seconds of running and of compiling."""
     compiled = {n for n, t in made.items() if n and events.COMPILE in t}
     names = sorted({*calls, *compiled}, key=lambda n: (-busy[n], -made[n][events.COMPILE]))
     rows = []
@@ -153,10 +156,10 @@ def program_table(busy: dict, calls: dict, made: dict, reasons: dict, seconds: f
 
 
 def module_text(name: str) -> str:
-    """The name of a function as modules have it."""
+    """Return the name of a function in the form that modules use."""
     return Builder().unique(name)
 
 
 def program_name(module: str) -> str:
-    """The name of the function that a module of a profile was made of."""
+    """Return the name of the function that a module in a profile was compiled from."""
     return module.removeprefix("jit_").rpartition(".")[0] or module

@@ -1,7 +1,8 @@
 """The subject of a report: a function at given arguments, staged, lowered and compiled.
 
-The program of the user's own function is made as a call would make it. Costs are read off a second
-one, whose operations have names by which their equations are found (xla/locating.py).
+There are two programs. The first is compiled exactly as a call of the user's function compiles it.
+The second is compiled with named operations, so that the equation of each instruction can be found
+(xla/locating.py). Costs are read from the second.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from weft.xla.diskcache import default_directory
 
 
 def name_operations() -> contextlib.AbstractContextManager[None]:
-    """`with name_operations():` programs made in the block are those to read costs off."""
+    """Return a context manager: programs compiled inside it have named operations."""
     return config.scope(locate_operations=True, explain_cache_misses=False)
 
 
 class Phase(NamedTuple):
-    """A stage of making or running a program: its seconds, and what is to be said of it."""
+    """A stage of compiling or running a program: its name, its seconds, and a note."""
 
     name: str
     seconds: float
@@ -48,7 +49,7 @@ class Phase(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """A program at each stage, and what making it took."""
+    """A program at each stage of compilation, and the time of each stage."""
 
     traced: Traced
     lowered: Lowered
@@ -57,7 +58,7 @@ class Stages(NamedTuple):
 
 
 class Subject:
-    """A function, jitted here unless it is, and the arguments it is explained for."""
+    """A function and its arguments, to be explained. The function is jitted if it is not yet."""
 
     def __init__(self, fun: Callable, args: tuple, kwargs: dict, op: str = "explain"):
         check_callable(op, fun, wraps=True)
@@ -101,11 +102,11 @@ class Subject:
 
     @property
     def platform(self) -> str:
-        """Return the platform that it runs on."""
+        """Return the platform that the program runs on."""
         return self.stages.compiled._placement.devices[0].platform
 
     def make_stages(self) -> Stages:
-        """Trace, lower and compile; what an earlier call has kept is not made again."""
+        """Trace, lower and compile the program. Stages that are cached are not repeated."""
         happened: list[str] = []
         listen = lambda event, *_, **__: happened.append(event)
         before = list(self.function.programs)
@@ -131,7 +132,7 @@ class Subject:
         calls = [k for k in self.function.programs if type(k) is Call]
         if not calls or calls[-1] in before:
             return ""
-        # programs made here to be explained aside
+        # programs with named operations, made for explain, do not count
         earlier = [k for k in before if type(k) is Call and k.context == calls[-1].context]
         if not earlier:
             return "the first time"
@@ -157,7 +158,7 @@ class Subject:
         return [*number, *["closed over"] * len(lowered.consts), *names]
 
     def host_bytes(self) -> int:
-        """Bytes of the arguments that a call moves to the device, since they are NumPy's."""
+        """Return the bytes of NumPy arguments, which every call copies to the device."""
         leaves = flatten((self.args, self.kwargs))[0]
         return sum(x.nbytes for x in leaves if isinstance(x, np.ndarray | np.generic))
 

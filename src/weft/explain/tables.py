@@ -1,11 +1,11 @@
-"""Tables of a report, and quantities as short texts."""
+"""Format the tables of a report, and quantities as short texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-WIDEST = 48  # characters of a line of source in the terminal
+WIDEST = 48  # characters; longer lines of source are clipped in the terminal
 
 
 class Table(NamedTuple):
@@ -46,7 +46,7 @@ def clip_text(text: str) -> str:
 
 
 def scale_text(x: float, units: Sequence[str]) -> str:
-    """A number with the unit in which it is short; each is 1000 of the one before."""
+    """Return a number with the unit that makes it short. Each unit is 1000 times the last one."""
     unit, *larger = units
     while abs(x) >= 999.5 and larger:
         x /= 1000

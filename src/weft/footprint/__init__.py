@@ -1,1 +1,1 @@
-"""Programs within a limit of memory: `jit(f, memory="2GB")`. See docs/memory-limit.md."""
+"""Make programs fit a memory limit: `jit(f, memory="2GB")`. See docs/memory-limit.md."""

@@ -1,7 +1,8 @@
-"""`list_recomputing`: a program that computes values again, rather than keep them until then.
+"""`list_recomputing`: programs that recompute values instead of keeping them in memory.
 
-The program is cut where the most bytes are alive, as between the forward and the backward pass of a
-gradient. What is kept across the cut is chosen by the budgets of `checkpoint` (passes/budget.py).
+The program is cut into two parts where the most bytes are live, as between the forward and the
+backward pass of a gradient. The values to keep across the cut are chosen as `checkpoint` chooses
+residuals, within a budget of bytes (passes/budget.py). The second part recomputes the others.
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ from weft.passes.budget import Budget
 from weft.passes.stages import count_alive
 from weft.primitives.constant import write_consts
 
-# Of the bytes that may be kept, as far as is known beforehand; and of all that are kept now.
+# Budgets to try, as fractions of the bytes that may be kept: the kept bytes minus the excess.
 PARTS = 1.0, 0.75, 0.5, 0.25
+# Budgets to try if the excess exceeds the kept bytes, as fractions of the kept bytes.
 FEW = 0.5, 0.25, 0.1
 
 
 def list_recomputing(jaxpr: Jaxpr, excess: int, least: int) -> Iterator[tuple[Jaxpr, int, int]]:
-    """Yield programs that keep fewer bytes across the cut, with these bytes and those kept now.
+    """Yield programs that keep fewer bytes across the cut.
 
     Args:
       jaxpr: a closed program.
-      excess: the bytes that are to be saved.
-      least: there are no such programs if fewer bytes than these are kept.
+      excess: the bytes to remove from the peak.
+      least: if fewer bytes than this are kept across the cut, nothing is tried.
+
+    Yields:
+      The program, its budget in bytes, and the bytes that the given program keeps.
     """
     eqns = jaxpr.eqns
     if not eqns:
@@ -53,7 +58,7 @@ def list_recomputing(jaxpr: Jaxpr, excess: int, least: int) -> Iterator[tuple[Ja
         budget = Budget(int(amount))
         try:
             now, later, used = write_recomputing(early, late, len(known), budget, True)
-        except ValueError:  # some of it may happen only once
+        except ValueError:  # an operation must not run twice
             return
 
         def run(*args: Any, now: Jaxpr = now, later: Jaxpr = later, used: Any = used) -> list:

@@ -1,7 +1,8 @@
-"""Lines of operations that hold a program: of loops of known length, and of checkpoints.
+"""Find the lines of operations with a nested program: scans and checkpoints.
 
-An axis that is mapped within every iteration goes through the loop. Axes are followed through the
-program that the operation holds, in both directions, from each axis of a result or of an operand.
+A scan has a line along an axis if the body is independent along this axis in every iteration. From
+each axis of an input or a result of the body, the axis is followed through the body in both
+directions.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ INDEX_TYPE = ShapedArray((), np.dtype(np.int32))
 
 
 def find_every_line(eqn: Eqn) -> list[Line]:
-    """Return the lines of an equation, whatever its primitive."""
+    """Return the lines of an equation, with or without a nested program."""
     if isinstance(eqn.primitive, Scan):
         return list_held_lines(eqn, *scan_rows(eqn))
     if isinstance(eqn.primitive, Checkpoint):
@@ -39,7 +40,13 @@ def find_every_line(eqn: Eqn) -> list[Line]:
 
 
 def scan_rows(eqn: Eqn) -> tuple[list[int], list[int], int, int]:
-    """Return how many axes each operand and result has before those of the body, and the carry."""
+    """Return the leading axes of a scan's operands and results, and its carry.
+
+    Returns:
+      For each operand, the number of axes in front of the axes of the body's input: 1 for xs and 0
+      for others. Then the same for each result. Then the number of constants, and the number of
+      carried values.
+    """
     n, m = count_groups(eqn.params)
     ins = [int(i >= n + m) for i in range(len(eqn.invars))]
     return ins, [int(i >= m) for i in range(len(eqn.outvars))], n, m
@@ -48,14 +55,15 @@ def scan_rows(eqn: Eqn) -> tuple[list[int], list[int], int, int]:
 def list_held_lines(
     eqn: Eqn, before: Sequence[int], after: Sequence[int], first: int, carried: int
 ) -> list[Line]:
-    """Return the lines of an equation that runs a program.
+    """Return the lines of an equation with a nested program.
 
     Args:
       eqn: the equation.
-      before: for each operand, the axes in front of those of the program's input: 1 for rows.
+      before: for each operand, the number of axes in front of the axes of the program's input. It
+        is 1 for the xs of a scan.
       after: the same for each result.
-      first: the number of the first input that is carried.
-      carried: how many are.
+      first: the position of the first carried input.
+      carried: the number of carried inputs.
     """
     body = flatten_body(eqn.params["jaxpr"])
     if body.effects:
@@ -82,7 +90,7 @@ def list_held_lines(
 
 @memo_jaxpr
 def flatten_body(jaxpr: Jaxpr) -> Any:
-    """Return a program with those of jitted functions in the place of their calls."""
+    """Return a program with calls of jitted functions inlined."""
     return inline_calls(jaxpr, True)
 
 
@@ -94,7 +102,7 @@ class Flow:
         self.lines = lines
 
     def shifted(self, atoms: Sequence[Any], before: Sequence[int]) -> tuple:
-        """Return the axes of operands or results of the equation that holds the program."""
+        """Return the axes of operands or results of the equation with the nested program."""
         found = []
         for a, n in zip(atoms, before, strict=True):
             axis = None if type(a) is Literal else self.axes.get(a)
@@ -103,7 +111,10 @@ class Flow:
 
 
 def follow_axis(body: Jaxpr, ties: Sequence, v: Var, axis: int) -> Flow | None:
-    """Return the axes that go along with an axis of a value; None if places are mixed."""
+    """Return the axes that correspond to an axis of a value.
+
+    Return None if an operation is not independent along the axis.
+    """
     axes: dict[Var, Any] = {v: axis}
     lines: dict[Eqn, Line] = {}
     while True:
@@ -137,7 +148,7 @@ def list_variables(eqn: Eqn) -> list[Var]:
 
 
 def matching_lines(eqn: Eqn, axes: dict[Var, Any]) -> Iterator[Line]:
-    """Yield the lines of an equation that agree with the axes that are known."""
+    """Yield the lines of an equation that agree with the known axes."""
     for line in find_every_line(eqn):
         pairs = zip((*eqn.invars, *eqn.outvars), (*line.operands, *line.results), strict=True)
         if all(type(a) is Literal or axes.get(a, k) == k for a, k in pairs):
@@ -147,12 +158,13 @@ def matching_lines(eqn: Eqn, axes: dict[Var, Any]) -> Iterator[Line]:
 def follow_sums(
     body: Jaxpr, ties: Sequence, axes: dict[Var, Any], lines: dict[Eqn, Line]
 ) -> Flow | None:
-    """Return the flow with the sums over slices, which only linear operations may read.
+    """Return the flow, completed with the values that are sums over slices.
 
-    Also check that what is read whole by a line is no value that has an axis.
+    Return None if an operation that is not linear reads such a sum, or if a line needs all of an
+    operand that is computed in slices.
     """
     carried = dict(ties)
-    for _ in range(len(ties) + 1):  # each turn finds another sum among what is carried
+    for _ in range(len(ties) + 1):  # each iteration finds more carried sums
         known, more = dict(axes), dict[Var, Any]()
         for eqn in body.eqns:
             reads = variables_in(eqn.invars)
@@ -182,22 +194,22 @@ def follow_sums(
 
 
 def mark(axes: dict[Var, Any], atom: Any) -> Any:
-    """Return the axis of an atom; None if it is whole."""
+    """Return the axis of an atom; None if it is not computed in slices."""
     return None if type(atom) is Literal else axes.get(atom)
 
 
 def is_linear(eqn: Eqn) -> bool:
-    """Return True if an operation adds its operands, or moves the elements of one."""
+    """Return True if an operation adds, subtracts, or moves the elements of one operand."""
     if eqn.primitive in ADDITIONS:
         return True
     return len(eqn.invars) == 1 and eqn.primitive.elements is Elements.MOVED
 
 
 class HeldRun:
-    """Runs an equation that holds a program on slices: `Line.run`.
+    """Runs an equation with a nested program on slices: `Line.run`.
 
-    A sum over slices that is carried begins with the operand in the first slice, and with 0 in the
-    others.
+    A carried value may be a sum over slices. It starts with the operand in the first slice, and
+    with 0 in the other slices.
     """
 
     def __init__(self, body: Jaxpr, flow: Flow, first: int, summed: Sequence[bool]):
@@ -221,7 +233,7 @@ class HeldRun:
         return bind_scan(jaxpr, *given, eqn.params)
 
     def _slice_body(self, avals: Sequence[Any], eqn: Eqn, size: int) -> Jaxpr:
-        """Return the program on slices, which takes their start first."""
+        """Return the nested program on slices. Its first input is the start of the slice."""
         rows = scan_rows(eqn)[0] if isinstance(eqn.primitive, Scan) else [0] * len(avals)
         types = [a.update(shape=a.shape[k:]) for a, k in zip(avals, rows, strict=True)]
         body = self.body

@@ -1,4 +1,4 @@
-"""`split_region`: a program in which a region is a loop over slices of its axis."""
+"""`split_region`: turn a region of a program into a loop over slices of its axis."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ INDEX = np.dtype(np.int32)
 
 
 def split_region(jaxpr: Jaxpr, region: Region, size: int) -> Jaxpr:
-    """Return a closed program that computes a region for slices of `size`, one after another.
+    """Return a closed program that computes a region slice by slice.
 
-    If the axis is not a multiple of `size`, the last slice is shorter and comes after the loop.
+    Slices have the length `size`. If the length of the axis is not a multiple of `size`, the last
+    slice is shorter and comes after the loop.
     """
 
     def run(*args: Any) -> list:
@@ -51,7 +52,7 @@ def read(env: dict[Var, Any], atom: Any) -> Any:
 
 
 def evaluate(env: dict[Var, Any], eqns: Sequence[Eqn]) -> None:
-    """Apply equations as they are."""
+    """Apply equations without slicing, and add their results to `env`."""
     for eqn in eqns:
         current.source = inner_source(eqn.source)
         outs = eqn.primitive.apply(*[read(env, a) for a in eqn.invars], **eqn.params)
@@ -59,10 +60,10 @@ def evaluate(env: dict[Var, Any], eqns: Sequence[Eqn]) -> None:
 
 
 class Slices:
-    """The program of one slice of a region.
+    """The program that computes one slice of a region.
 
-    It takes the start of the slice, the values that the region reads from outside, the totals, and
-    the arrays that are stacked. It returns the last two.
+    Its inputs are the start of the slice, the values that the region reads from outside, the totals
+    so far, and the stacked arrays so far. It returns the new totals and stacked arrays.
     """
 
     def __init__(self, region: Region, name: str):
@@ -76,7 +77,7 @@ class Slices:
 
     @property
     def avals(self) -> list[ShapedArray]:
-        """The types of what the program returns."""
+        """The types of the totals and the stacked arrays."""
         return [total_type(v.aval) for v in self.totals] + [v.aval.strong() for v in self.stacked]
 
     def start(self) -> list:
@@ -149,7 +150,7 @@ def run_slices(env: dict[Var, Any], region: Region, size: int, name: str) -> Non
 
 
 def total_type(aval: ShapedArray) -> ShapedArray:
-    """Return the type in which a total is kept: 16-bit floats are summed up as float32."""
+    """Return the type of a running total: totals of 16-bit floats are float32."""
     small = aval.dtype.itemsize == 2 and np.dtype(aval.dtype).kind not in "iu"
     return aval.update(dtype=np.dtype(np.float32), weak_type=False) if small else aval.strong()
 
@@ -162,7 +163,7 @@ def take_slice(x: Any, axis: int, start: Any, size: int) -> Any:
 
 
 def put_slice(x: Any, part: Any, axis: int, start: Any) -> Any:
-    """Return an array with another slice along an axis."""
+    """Return an array with a slice along an axis replaced."""
     return dynamic_update_slice_p.apply(x, part, *place_slice(typeof(x), axis, start))[0]
 
 

@@ -1,8 +1,8 @@
-"""`Measure`: the memory that a compiled program needs, from its jaxpr.
+"""`Measure`: estimate the memory of a compiled program from its jaxpr.
 
-Arguments, results and the arrays in between that are alive at the same time. XLA computes cheap
-operations within what reads them, and writes results over operands that nothing reads any more;
-the estimate does too. It is no bound: XLA's own figure is known once the program is compiled.
+The estimate counts the arguments, the results, and the temporaries that are live at the same time.
+Like XLA, it fuses cheap operations into their readers, and writes results over operands that have
+no more readers. It is not a bound. XLA's own figure is known after the program is compiled.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from weft.core.facts import Cost, Runs
 from weft.core.jaxpr import Eqn, Jaxpr, Var, bodies_of, memo_jaxpr, variables_in
 from weft.core.primitive import Body
 
-# Operations that XLA computes within the operation that reads them, and those that read so.
+# Operations that XLA fuses into their readers, and operations that such operands are fused into.
 FUSED = frozenset((Cost.FREE, Cost.CHEAP, Cost.TRANSCENDENTAL))
 READING = FUSED | {Cost.PART}
-# Those that XLA computes more than once, rather than keep the result for several readers.
+# Operations that XLA computes again in each of several readers, instead of storing the result.
 REPEATED = frozenset((Cost.FREE, Cost.CHEAP))
-# Those whose result may be written over an operand. Kernels of transcendental functions do not.
+# Operations that may write the result over an operand. Transcendental kernels do not.
 OVERWRITING = frozenset((Cost.FREE, Cost.CHEAP, Cost.REDUCTION, Cost.PART))
 
 
 class Peak(NamedTuple):
-    """The memory of a program when most is in use.
+    """The memory of a program at its peak.
 
     Attributes:
-      bytes: of arguments, results and arrays in between, together.
-      live: the arrays that are in memory, with the equation that makes each, largest first; for
-        an argument None.
-      place: the number of the equation.
-      inner: the bytes within the programs that the equation holds.
+      bytes: the total of arguments, results and temporaries.
+      live: the arrays in memory, largest first. Each is a pair with the equation that makes it, or
+        None for an argument.
+      place: the index of the equation that runs at the peak.
+      inner: the bytes of temporaries in the nested programs of this equation.
     """
 
     bytes: int
@@ -44,35 +44,35 @@ class Measure(NamedTuple):
     """Estimates the memory of programs that have the same inputs and results.
 
     Attributes:
-      free: the positions of the inputs over which results may be written: arguments that are
-        donated, and what a loop carries.
-      inner: True for programs that other programs hold, whose inputs are not counted.
+      free: the positions of inputs that results may overwrite: donated arguments and the carry of
+        a loop.
+      inner: True for a nested program. Its inputs are not counted.
     """
 
     free: tuple[int, ...] = ()
     inner: bool = False
 
     def estimate(self, jaxpr: Jaxpr) -> Peak:
-        """Return the memory of a closed program, in which calls are inlined."""
+        """Return the peak memory of a closed program with inlined calls."""
         return Liveness(jaxpr, [jaxpr.invars[i] for i in self.free], self.inner).find_peak()
 
 
 def measure_body(body: Body) -> Measure:
-    """Return the measure of a program that an equation holds."""
+    """Return the measure for a nested program."""
     return Measure(tuple(body.carry) if body.runs is Runs.LOOP else (), True)
 
 
 @memo_jaxpr
 def count_inner(jaxpr: Jaxpr, measure: Measure) -> int:
-    """Return the bytes within a program that another one holds, besides operands."""
+    """Return the peak bytes of a nested program, without its operands."""
     return measure.estimate(jaxpr).bytes
 
 
 class Liveness:
-    """When each array of a program is in memory.
+    """The live ranges of the arrays of a program.
 
-    An array whose maker is computed within its readers is in none; what that one reads is alive
-    until then.
+    A fused value is computed in its readers and takes no memory. The arrays that it is computed
+    from stay live until these readers have run.
     """
 
     def __init__(self, jaxpr: Jaxpr, given: Sequence[Var], inner: bool = False):
@@ -89,13 +89,13 @@ class Liveness:
         self.roots: dict[Var, tuple[Var, ...]] = {}
 
     def _is_fused(self, v: Var) -> bool:
-        """Return True if the operation that makes a value is computed within its readers."""
+        """Return True if the operation that makes a value is fused into its readers."""
         eqn = self.makers[v]
         kind, readers = eqn.primitive.cost, self.readers.get(v, [])
         if kind not in FUSED or v in self.results or len(eqn.outvars) > 1:
             return False
         if kind is Cost.FREE and any(a.aval.size == v.aval.size for a in eqn.invars):
-            return True  # a view, or an array that is read in another order
+            return True  # a view, or a change of layout
         if not all(reads_fused(e) for e in readers):
             return False
         if len(readers) == 1:
@@ -103,7 +103,7 @@ class Liveness:
         return kind in REPEATED and all(e.primitive.cost in READING for e in readers)
 
     def find_roots(self, v: Var) -> tuple[Var, ...]:
-        """Return the arrays in memory that a value is computed from when it is read."""
+        """Return the arrays in memory that are read to compute a value: itself if not fused."""
         if v not in self.fused:
             return (v,)
         found = self.roots.get(v)
@@ -114,7 +114,7 @@ class Liveness:
         return found
 
     def find_peak(self) -> Peak:
-        """Return the memory when most is in use."""
+        """Return the peak memory."""
         jaxpr = self.jaxpr
         end = len(jaxpr.eqns)
         last: dict[Var, int] = {}
@@ -152,9 +152,10 @@ class Liveness:
         return Peak(most, live, place, inner)
 
     def _list_buffers(self, last: dict[Var, int]) -> tuple[dict[Var, int], dict[Var, int]]:
-        """Return the bytes of each array that is made, and the number of its last reader.
+        """Return the bytes of each array in memory, and the index of its last reader.
 
-        An array that is written over an operand has the bytes of neither: the operand lives on.
+        An array that is written over an operand has no entry. The live range of the operand is
+        extended instead.
         """
         sizes: dict[Var, int] = {}
         ends: dict[Var, int] = {}
@@ -180,7 +181,7 @@ class Liveness:
     def _find_overwritten(
         self, eqn: Eqn, k: int, i: int, last: dict[Var, int], owners: dict[Var, Var], taken: set
     ) -> Var | None:
-        """Return the array in whose memory a result is written; None if it has its own."""
+        """Return the array that a result is written over; None if it has its own memory."""
         v = eqn.outvars[k]
         if eqn.primitive.cost in OVERWRITING:
             reads = [r for u in variables_in(eqn.invars) for r in self.find_roots(u)]
@@ -195,9 +196,9 @@ class Liveness:
 
 
 def reads_fused(eqn: Eqn) -> bool:
-    """Return True if XLA computes the operands of an operation within it.
+    """Return True if XLA fuses operands into an operation.
 
-    A reduction does so if it is along the last axis.
+    XLA fuses operands into a reduction only if it reduces the last axis.
     """
     if eqn.primitive.cost is not Cost.REDUCTION:
         return eqn.primitive.cost in READING
@@ -206,7 +207,7 @@ def reads_fused(eqn: Eqn) -> bool:
 
 
 def list_carried(eqn: Eqn, k: int) -> list[Var]:
-    """Return the operand that a loop carries and writes its result `k` over."""
+    """Return a list with the carried operand that a loop overwrites with its result `k`."""
     for body in bodies_of(eqn):
         if body.runs is Runs.LOOP and k < len(body.carry):
             return variables_in([eqn.invars[body.operands[body.carry[k]]]])
@@ -214,7 +215,7 @@ def list_carried(eqn: Eqn, k: int) -> list[Var]:
 
 
 def count_within(eqn: Eqn) -> int:
-    """Return the bytes within the programs that an equation holds, besides operands and results."""
+    """Return the largest number of bytes that a nested program needs, without its operands."""
     found = 0
     for body in bodies_of(eqn):
         if body.jaxpr is not None:

@@ -1,7 +1,8 @@
-"""`MemoryLimit`: the option `memory` of `jit`, which the pipeline asks for a program that fits.
+"""`MemoryLimit`: the option `memory` of `jit`. The pipeline asks it for a program that fits.
 
-A program is planned by an estimate before it is compiled. XLA's own figure decides: if the compiled
-program needs more than the limit, a tighter plan is tried, and else the call is refused.
+A plan is made from an estimate before the program is compiled. XLA's own figure decides if the
+compiled program fits. If it does not, tighter plans are tried. If none fits, the call raises an
+error.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from weft.passes.inline import inline_calls
 
 UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B", re.IGNORECASE)
-# If a compiled program needs more than was estimated, the next plan aims below the limit by as
-# much, and by this part.
+# If a compiled program exceeds the limit, the target of the next plan is scaled by the ratio of the
+# limit to the bytes used, and by this factor.
 TIGHTER = 0.9
 MAX_TRIES = 4
 MAX_LISTED = 4  # arrays in an error
-USED = "memory limit"  # the limit, in the memory of a program, by which it was planned
+USED = "memory limit"  # key in the memo of a program: the limit that it was planned for
 
 
 def parse_memory(op: str, given: Any) -> int:
-    """Return a number of bytes, of an int or of a text such as "2GB" or "512MiB"."""
+    """Return the number of bytes for an int or for a text such as "2GB" or "512MiB"."""
     found = 0
     if type(given) is int:
         found = given
@@ -43,14 +44,14 @@ def parse_memory(op: str, given: Any) -> int:
 
 
 class MemoryPlan(NamedTuple):
-    """How a program fits its limit: the bytes, and what is changed.
+    """The plan that makes a program fit its memory limit.
 
     Attributes:
       limit: the limit in bytes.
       before: the estimate for the program as written, in bytes.
-      after: the estimate for the program that is compiled.
-      used: the bytes that the compiled program uses, by XLA.
-      steps: a sentence for each change; none if the program fits as it is.
+      after: the estimate for the program that is compiled, in bytes.
+      used: the bytes that the compiled program uses, by XLA's figure.
+      steps: a sentence for each change; empty if the program fits without changes.
     """
 
     limit: int
@@ -69,13 +70,13 @@ class MemoryPlan(NamedTuple):
 
 
 class MemoryLimit(NamedTuple):
-    """A limit in bytes, and the bytes that the estimate is to stay below."""
+    """A limit in bytes, and the target in bytes that the estimate must not exceed."""
 
     bytes: int
     target: int
 
     def plan(self, jaxpr: Jaxpr, spec: Any, consts: int) -> Plan:
-        """Return the plan of a program as it was staged."""
+        """Return the plan of a staged program."""
         key = ("memory plan", self.target, spec.donated, spec.passes, consts)
         found = jaxpr.memo.get(key)
         if found is None:
@@ -85,14 +86,14 @@ class MemoryLimit(NamedTuple):
         return found
 
     def report(self, jaxpr: Jaxpr, spec: Any, consts: int, run: Any) -> MemoryPlan:
-        """Return the plan of an executable, as users see it."""
+        """Return the plan of an executable in the form that users see."""
         found = jaxpr.memo[USED, spec]
         plan = found.plan(jaxpr, spec, consts)
         used = count_bytes(run)
         return MemoryPlan(self.bytes, plan.before.bytes, plan.after.bytes, used, plan.steps)
 
     def fit(self, jaxpr: Jaxpr, spec: Any, consts: int, partitioned: bool) -> Jaxpr | None:
-        """Return the program to compile in place of a staged one; None if that fits as it is.
+        """Return the program to compile instead of a staged one; None if no change is needed.
 
         Raises:
           ValueError: the program is for several devices.
@@ -108,17 +109,17 @@ class MemoryLimit(NamedTuple):
     def confirm(
         self, jaxpr: Jaxpr, spec: Any, consts: int, run: Any, build: Callable[[MemoryLimit], Any]
     ) -> Any:
-        """Return an executable within the limit, by XLA's figure.
+        """Return an executable that fits the limit by XLA's figure.
 
         Args:
-          jaxpr: the program as it was staged.
-          spec: its options.
-          consts: the number of its first inputs that are values it closes over.
+          jaxpr: the staged program.
+          spec: the options of the program.
+          consts: the number of leading inputs that are closed-over values.
           run: the executable for this limit.
-          build: compiles the program for another limit.
+          build: a function that compiles the program for another limit.
 
         Raises:
-          ValueError: there is none.
+          ValueError: no executable fits.
         """
         used = least = count_bytes(run)
         tried = self
@@ -139,7 +140,7 @@ class MemoryLimit(NamedTuple):
         raise self._refusal(tried.plan(jaxpr, spec, consts), spec, least)
 
     def _refusal(self, plan: Plan, spec: Any, least: int) -> ValueError:
-        """Return the error for a program of which no form fits."""
+        """Return the error for a program that cannot be made to fit."""
         jaxpr = plan.jaxpr
         ins = sum(v.aval.nbytes for v in jaxpr.invars)
         outs = sum(v.aval.nbytes for v in variables_in(jaxpr.outvars))
@@ -173,7 +174,7 @@ def count_bytes(run: Any) -> int:
 
 
 def count_donatable(jaxpr: Jaxpr, spec: Any) -> int:
-    """Return the bytes of results that have the types of arguments that are not donated."""
+    """Return the bytes of results that could reuse arguments if these were donated."""
     if spec.donated:
         return 0
     free = [v.aval for v in jaxpr.invars]

@@ -1,8 +1,9 @@
-"""Lines: the axes of operands and results of an operation that go through it independently.
+"""Lines: the axes along which an operation can be computed slice by slice.
 
-An operation has a line along an axis of size B if its results for a slice of that axis follow from
-the same slice of its operands, and from operands that it reads whole. Lines follow from the
-`element` rule; operations without the rule, or whose parameters hold sizes, have a rule here.
+An operation has a line along an axis of its results if a slice of the results depends only on the
+same slice of some operands and on all of the other operands. A line names the axis of each operand
+and result. Lines are derived from the `element` rule of a primitive. Primitives without this rule,
+or with sizes in their parameters, have a rule in this module.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ from weft.primitives.sort import Sort, TopK
 
 
 class Total(NamedTuple):
-    """A result that is the combination of its values for all slices.
+    """A result that is combined from its values for all slices, such as a sum.
 
-    `combine` is a primitive of two operands; None adds. `start` is the number that changes nothing.
-    `LAST` is a result that is the same for all slices.
+    `LAST` is the total of a result that is the same for all slices.
+
+    Attributes:
+      combine: a primitive of two operands; None stands for addition.
+      start: the neutral element of `combine`.
     """
 
     combine: Any
@@ -47,21 +51,21 @@ LAST = Total("last", 0)
 
 
 def keep_params(eqn: Eqn, line: Line, size: int) -> dict:
-    """Return the parameters of an operation that are the same for slices."""
+    """Return the parameters of an operation unchanged: they do not depend on sizes."""
     return eqn.params
 
 
 class Line(NamedTuple):
-    """An axis along which an operation is independent.
+    """An axis along which an operation can be computed slice by slice.
 
     Attributes:
-      operands: the axis of each operand; None if it is read whole.
+      operands: the axis of each operand; None if every slice reads all of it.
       results: the axis of each result, or a `Total`.
-      adapt: returns the parameters for slices of a size.
-      shift: returns the results for a slice that begins at a place; None if these are the same
-        wherever it begins.
-      run: `run(eqn, ins, start, size)` applies the operation where it is not the primitive with
-        such parameters.
+      adapt: a function that returns the parameters for slices of a given size.
+      shift: `shift(outs, start)` corrects results that depend on the start of the slice. None if
+        they do not.
+      run: `run(eqn, ins, start, size)` computes a slice, if applying the primitive with adapted
+        parameters does not. Otherwise None.
     """
 
     operands: tuple[int | None, ...]
@@ -94,7 +98,7 @@ def find_lines(eqn: Eqn) -> list[Line]:
 
 
 def replace_at(xs: Sequence[int], at: int, x: int) -> tuple[int, ...]:
-    """Return a tuple with another entry at a position."""
+    """Return a tuple with the entry at a position replaced."""
     return (*xs[:at], x, *xs[at + 1 :])
 
 
@@ -117,11 +121,14 @@ def slice_type(aval: ShapedArray, axis: int | None, size: int) -> ShapedArray:
     return aval if axis is None else aval.update(shape=replace_at(aval.shape, axis, size))
 
 
-# --- lines that the `element` rule tells -------------------------------------------------------
+# --- lines from the `element` rule -------------------------------------------------------------
 
 
 class Survey:
-    """The reads of an expression, and the places that it uses other than as an index of a read."""
+    """The reads of an expression, and its loose places.
+
+    A place is loose if it is used other than as the plain index of a read.
+    """
 
     def __init__(self, expression: Any):
         self.reads: list[Read] = []
@@ -143,9 +150,10 @@ class Survey:
     def follow(
         self, place: Place, size: int, avals: Sequence[ShapedArray]
     ) -> dict[int, int | None] | None:
-        """Return the axis of each operand that runs along a place; None if it is not independent.
+        """Return, for each operand, the axis that a place indexes.
 
-        An operand that is read whole has the axis None.
+        The axis is None for an operand that the place does not index. The result is None if the
+        expression is not independent along the place.
         """
         if place in self.loose:
             return None
@@ -161,7 +169,7 @@ class Survey:
 
 
 def read_lines(eqn: Eqn, adapt: Callable | None = None) -> list[Line]:
-    """Return the lines that the `element` rule of a primitive tells."""
+    """Return the lines that follow from the `element` rule of a primitive."""
     avals = [a.aval for a in eqn.invars]
     try:
         described = describe_elements(eqn.primitive, avals, eqn.params)
@@ -203,7 +211,7 @@ def agrees(found: dict[int, int | None], other: dict[int, int | None]) -> bool:
 def read_totals(
     expression: Any, survey: Survey, avals: Sequence[ShapedArray]
 ) -> list[tuple[dict[int, int | None], Total]]:
-    """Return the axes that a reduction is over, along which it may be done in parts."""
+    """Return the reduced axes along which a reduction can be split, each with its `Total`."""
     while type(expression) is Apply and expression.primitive.elements is Elements.CONVERTED:
         (expression,) = expression.args
     if type(expression) is not Reduce:
@@ -223,7 +231,7 @@ def read_totals(
 
 
 def is_neutral(combine: Any, number: np.ndarray) -> bool:
-    """Return True if a number that a reduction starts with changes nothing."""
+    """Return True if the start of a reduction is its neutral element."""
     if combine is None:
         return bool(number == 0)
     with ensure_compile_time_eval():
@@ -235,13 +243,13 @@ def is_neutral(combine: Any, number: np.ndarray) -> bool:
 
 
 def adapt_broadcast(eqn: Eqn, line: Line, size: int) -> dict:
-    """Return the parameters of a broadcast to a slice."""
+    """Return the parameters of a broadcast whose result is a slice."""
     axis: Any = line.results[0]
     return {**eqn.params, "shape": replace_at(eqn.params["shape"], axis, size)}
 
 
 def adapt_reshape(eqn: Eqn, line: Line, size: int) -> dict:
-    """Return the parameters of a change of the shape of a slice."""
+    """Return the parameters of a reshape of a slice."""
     axis: Any = line.results[0]
     return {**eqn.params, "new_sizes": replace_at(eqn.params["new_sizes"], axis, size)}
 
@@ -253,7 +261,7 @@ def adapt_slice(eqn: Eqn, line: Line, size: int) -> dict:
 
 
 def adapt_gather(eqn: Eqn, line: Line, size: int) -> dict:
-    """Return the parameters of a gather of windows that are as long as the slice."""
+    """Return the parameters of a gather with windows as long as the slice."""
     axis, dims = line.operands[0], eqn.params["dimension_numbers"]
     if axis is None or axis in dims.operand_batching_dims:
         return eqn.params
@@ -261,7 +269,7 @@ def adapt_gather(eqn: Eqn, line: Line, size: int) -> dict:
 
 
 def count_lines(eqn: Eqn) -> list[Line]:
-    """Return the lines of `iota`: along its own axis it counts on from the start of the slice."""
+    """Return the lines of `iota`. Along its own axis, a slice counts from the slice's start."""
     dtype, dimension = eqn.params["dtype"], eqn.params["dimension"]
 
     def count_on(outs: list, start: Any) -> list:
@@ -274,7 +282,13 @@ def count_lines(eqn: Eqn) -> list[Line]:
 
 
 def along_other_axes(eqn: Eqn, axes: Sequence[int], dropped: Sequence[int] = ()) -> list[Line]:
-    """Return the lines of an operation that works along some axes, `dropped` from its results."""
+    """Return the lines along all axes that an operation does not work along.
+
+    Args:
+      eqn: the equation.
+      axes: the axes that the operation works along.
+      dropped: the axes of operands that the results do not have.
+    """
     n, m = len(eqn.invars), len(eqn.outvars)
     return [
         Line((axis,) * n, (axis - sum(d < axis for d in dropped),) * m)
@@ -284,7 +298,7 @@ def along_other_axes(eqn: Eqn, axes: Sequence[int], dropped: Sequence[int] = ())
 
 
 def batch_lines(eqn: Eqn) -> list[Line]:
-    """Return the lines of an operation on matrices: the axes before those of the matrices."""
+    """Return the lines of an operation on matrices: one for each batch axis."""
     rank = eqn.invars[0].aval.ndim - eqn.primitive.core_rank
     return [Line((a,) * len(eqn.invars), (a,) * len(eqn.outvars)) for a in range(rank)]
 

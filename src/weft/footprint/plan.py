@@ -1,8 +1,7 @@
-"""`fit_jaxpr`: a program that computes the same within a limit of memory, and how.
+"""`fit_jaxpr`: change a program so that it fits a memory limit and computes the same results.
 
-Steps are tried on the arrays that are in memory when most is in use, until the estimate is within
-the limit: a region of the program is computed in slices (chunks.py), or values are computed again
-for the backward pass (again.py).
+Each step reduces the memory at the peak, until the estimate is within the limit. A step computes a
+region of the program in slices (chunks.py), or recomputes values for the backward pass (again.py).
 """
 
 from __future__ import annotations
@@ -20,24 +19,26 @@ from weft.footprint.regions import Grower, Region
 from weft.passes.inline import inline_calls
 from weft.passes.rewrite import rewrite_held
 
-MAX_STEPS = 8  # regions of one program that are computed in slices
-MAX_SEEDS = 6  # arrays of the peak from which regions are grown, in one step
+MAX_STEPS = 8  # changes of one program
+MAX_SEEDS = 6  # largest arrays at the peak that regions are grown from, in one step
 MAX_SLICES = 2**14
-# A step that reduces the memory by less is none.
+# A step must reduce the memory at least to this fraction.
 GAIN = 0.95
-# Slices are made smaller until the arrays of one need at most these bytes, so that they stay in the
-# cache: a kernel matrix in slices of 24 MB takes twice the time of one in slices of 2 MB.
+# Slices are made smaller until the arrays of one slice need at most this many bytes, so that they
+# fit the CPU cache: a kernel matrix in slices of 24 MB takes twice as long as in slices of 2 MB.
 CACHE = 4 * 2**20
-# Values of a smaller part of the limit are not computed again in slices.
+# Values from outside a region that are smaller than the limit divided by this are not recomputed in
+# slices.
 SMALL_PART = 64
 
 
 class Plan(NamedTuple):
-    """A program within a limit of memory, and how it differs from the one that was written.
+    """A program for a memory limit, and its changes from the program as written.
 
     Attributes:
-      jaxpr: the program.
-      before, after: the estimates of its memory.
+      jaxpr: the changed program.
+      before: the estimated memory of the program as written.
+      after: the estimated memory of the changed program.
       steps: a sentence for each change.
     """
 
@@ -48,7 +49,14 @@ class Plan(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A changed program: its memory, a sentence, and the bytes that slices read or write again."""
+    """A changed program.
+
+    Attributes:
+      jaxpr: the program.
+      peak: its estimated memory.
+      step: a sentence that describes the change.
+      cost: the bytes that are read or written again for every slice.
+    """
 
     jaxpr: Jaxpr
     peak: Peak
@@ -56,7 +64,7 @@ class Candidate(NamedTuple):
     cost: int = 0
 
     def rank(self, limit: int) -> tuple:
-        """Return a key by which the better of two candidates is the smaller."""
+        """Return a sort key; better candidates have smaller keys."""
         size = self.peak.bytes
         return size > limit, self.cost if size <= limit else size
 
@@ -64,7 +72,7 @@ class Candidate(NamedTuple):
 def fit_jaxpr(jaxpr: Jaxpr, limit: int, measure: Measure) -> Plan:
     """Return the plan of a closed program for a limit in bytes.
 
-    The estimate of the program that it returns may be above the limit: then no better was found.
+    If no changes are found that make the program fit, its estimate is above the limit.
     """
     before = peak = measure.estimate(jaxpr)
     steps: list[str] = []
@@ -80,9 +88,9 @@ def fit_jaxpr(jaxpr: Jaxpr, limit: int, measure: Measure) -> Plan:
 
 
 def find_change(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Candidate | None:
-    """Return the best change of a program: one within the limit, of the least cost.
+    """Return the best change of a program: within the limit if possible, and of the lowest cost.
 
-    Computing values again costs time, and is tried where slices are not enough.
+    Recomputation costs time, so it is tried only if slices do not make the program fit.
     """
     best = None
     for list_changes in (list_splits, list_inner, list_repeats):
@@ -95,7 +103,7 @@ def find_change(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Candi
 
 
 def list_splits(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterator[Candidate]:
-    """Yield the program with a region in slices, for regions with arrays of the peak."""
+    """Yield programs that compute a region in slices, for regions with arrays at the peak."""
     grower = Grower(jaxpr)
     made = [(v, maker) for v, maker in peak.live if maker is not None][:MAX_SEEDS]
     seeds = [
@@ -125,8 +133,10 @@ def list_splits(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Itera
 def choose_size(
     jaxpr: Jaxpr, region: Region, seed: Eqn, limit: int, measure: Measure, most: int
 ) -> Candidate | None:
-    """Return a region in the fewest slices that are within the limit and in the cache, else in
-    those that need the least memory.
+    """Return a program that computes a region in slices, for the best number of slices.
+
+    The best is the smallest number that fits the limit and the cache. If there is none, it is the
+    number that needs the least memory.
     """
     best = None
     again = region.count_repeated()
@@ -147,14 +157,17 @@ def choose_size(
 
 
 def is_better(peak: Peak, other: Peak, limit: int) -> bool:
-    """Return True if a program needs less memory than another, in its loops if that one fits."""
+    """Return True if a program needs clearly less memory than another.
+
+    If the other one fits the limit, the memory inside loops is compared.
+    """
     if other.bytes <= limit:
         return peak.bytes <= limit and peak.inner <= GAIN * other.inner
     return peak.bytes <= GAIN * other.bytes
 
 
 def list_inner(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterator[Candidate]:
-    """Yield the program with another program in the place of one that the peak is in."""
+    """Yield programs that change the nested program at the peak, so that it needs less memory."""
     eqn = jaxpr.eqns[peak.place] if peak.inner else None
     allowed = limit - (peak.bytes - peak.inner)
     if eqn is None:
@@ -173,8 +186,9 @@ def list_inner(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterat
 
 
 def list_repeats(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterator[Candidate]:
-    """Yield the program that keeps fewer values across its peak, within smaller and smaller parts
-    of their bytes.
+    """Yield programs that recompute values instead of keeping them across the peak.
+
+    The budget of kept bytes shrinks from one program to the next.
     """
     least = int((1 - GAIN) * peak.bytes)
     for changed, bytes_kept, whole in list_recomputing(jaxpr, peak.bytes - limit, least):
@@ -186,7 +200,7 @@ def list_repeats(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iter
 
 
 def choose_even(total: int, size: int) -> int:
-    """Return a size of slices that divides the axis, if one is near to `size`."""
+    """Return a slice size between size / 2 and `size` that divides the axis; else `size`."""
     for n in range(size, size // 2, -1):
         if total % n == 0:
             return n
@@ -194,7 +208,7 @@ def choose_even(total: int, size: int) -> int:
 
 
 def describe_split(region: Region, seed: Eqn, count: int) -> str:
-    """Say which part of the program is computed in slices."""
+    """Return a sentence on the region that is computed in slices."""
     if seed not in region.lines:
         seed = max(region.lines, key=lambda e: sum(v.aval.nbytes for v in e.outvars))
     line = region.lines[seed]
@@ -207,5 +221,5 @@ def describe_split(region: Region, seed: Eqn, count: int) -> str:
 
 
 def describe_line(eqn: Eqn | None) -> str:
-    """Say which operation on which line makes an array."""
+    """Return a text with the operation of an equation and its source line."""
     return "" if eqn is None else describe_maker(eqn.source, eqn.primitive.name)

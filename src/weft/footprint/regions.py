@@ -1,8 +1,8 @@
 """Regions: equations of a program that can be computed slice by slice along one axis.
 
-A region grows from an array and one of its axes. What the array is made of joins it, up to the
-inputs of the program, and what is made of it, until the axis is summed over or an operation mixes
-its places.
+A region grows from an array and one of its axes. The equations that the array is computed from join
+it, up to the inputs of the program. The equations that use the array join too, until an operation
+sums over the axis or is not independent along it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Region(NamedTuple):
       size: the size of the axis.
       lines: the line of each equation of the region.
       axes: the axis of each value that is computed slice by slice.
-      totals: the values that are combined over all slices.
-      sliced: the axes of the values from outside that are read slice by slice.
-      stacked: the values of `axes` that are read outside of the region.
-      after: the equations outside of the region that depend on its results.
+      totals: the values that are combined over all slices, such as sums.
+      sliced: the values from outside that are read slice by slice, each with its axis.
+      stacked: the values of `axes` that are read outside the region.
+      after: the equations outside the region that depend on its results.
     """
 
     size: int
@@ -36,9 +36,10 @@ class Region(NamedTuple):
     after: set[Eqn]
 
     def count_repeated(self) -> int:
-        """Return the bytes that each slice reads and writes besides slices of arrays.
+        """Return the bytes that every slice reads and writes again.
 
-        They are those of operands that are read whole and of totals.
+        These are the operands that every slice reads in full, and the totals. Slices of arrays do
+        not count.
         """
         whole = {
             a
@@ -50,7 +51,7 @@ class Region(NamedTuple):
 
 
 class Grower:
-    """Grows regions of a program; lines of equations are found once."""
+    """Grows regions of a program. The lines of each equation are cached."""
 
     def __init__(self, jaxpr: Jaxpr):
         self.jaxpr = jaxpr
@@ -67,8 +68,8 @@ class Grower:
     def grow(self, eqn: Eqn, line: Line, least: int) -> Region | None:
         """Return the region of an equation along one of its lines; None if there is none.
 
-        Values from outside of fewer than `least` bytes are read as they are, and not computed again
-        in slices.
+        Operands of the region with fewer than `least` bytes stay outside and are sliced. The
+        equations that make them do not join.
         """
         forced: dict[Eqn, Line] = {eqn: line}
         whole: set[Var] = set()  # values that stay outside
@@ -82,7 +83,7 @@ class Grower:
         return None
 
     def choose_line(self, eqn: Eqn | None, wanted: dict[Var, int]) -> Line | None:
-        """Return the line of an equation in which its results have these axes."""
+        """Return the line of an equation that gives its results these axes; None if none does."""
         if eqn is None:
             return None
         for line in self.lines_of(eqn):
@@ -93,10 +94,11 @@ class Grower:
 
 
 class Sweep:
-    """One walk along a program, which decides for each equation if it joins the region.
+    """One pass over a program that decides for each equation if it joins the region.
 
-    `forced` are equations that must, with their lines, and `whole` values that are computed
-    outside. `run` adds to both what the walk finds missing; it is then to be repeated.
+    `forced` maps equations that must join to their lines. `whole` has values that are computed
+    outside the region. If the pass finds that more equations must join, or that one cannot, `run`
+    updates both, and a new pass must start.
     """
 
     def __init__(self, grower: Grower, forced: dict[Eqn, Line], whole: set[Var], least: int):
@@ -113,7 +115,7 @@ class Sweep:
         self.changed = False
 
     def run(self) -> bool | None:
-        """Return True if the walk is to be repeated; None if the region is impossible."""
+        """Return True if a new pass must start; None if the region is impossible."""
         for eqn in self.grower.jaxpr.eqns:
             reads = variables_in(eqn.invars)
             depends = any(v in self.late or v in self.totals for v in reads)
@@ -134,7 +136,7 @@ class Sweep:
         return False
 
     def _find_line(self, eqn: Eqn) -> Line | None:
-        """Return the line of an equation that agrees with the axes of what it reads."""
+        """Return a line of an equation that agrees with the axes of its operands, or None."""
         given = [self.forced[eqn]] if eqn in self.forced else self.grower.lines_of(eqn)
         for line in given:
             pairs = list(zip(eqn.invars, line.operands, strict=True))
@@ -143,10 +145,11 @@ class Sweep:
         return None
 
     def _give_up(self, eqn: Eqn) -> bool | None:
-        """Leave an equation that was to join the region outside; None if nothing is left to try.
+        """Move a forced equation out of the region; return None if nothing is left to try.
 
-        In place of the seed, from which the region grows, the one that joined last stays outside:
-        what is made of its results may be what the seed reads whole.
+        The region cannot lose its seed, the equation that it grows from. If the seed cannot join,
+        the equation that was forced last is moved out instead: the seed may read all of a value
+        that depends on it.
         """
         seed, *pulled = self.forced
         if eqn is seed:
@@ -170,7 +173,7 @@ class Sweep:
                 self.axes[v] = result
 
     def _require(self, v: Var, axis: int) -> None:
-        """Have a value from outside computed in the region, or else sliced."""
+        """Force the equation that makes a value into the region, or else slice the value."""
         maker = self.grower.makers.get(v)
         if maker is not None and v not in self.whole and v.aval.nbytes >= self.least:
             line = self.grower.choose_line(maker, {v: axis})

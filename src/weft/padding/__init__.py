@@ -1,4 +1,4 @@
-"""Programs for sizes that vary: padded arrays that are correct by construction.
+"""Programs for sizes that vary, on padded arrays: results never depend on the padding.
 
 See docs/sizes-that-vary.md.
 """

@@ -1,6 +1,7 @@
-"""`jit(f, sizes=...)`: a function that is staged with symbolic sizes, and runs at true sizes.
+"""`jit(f, sizes=...)`: stage a function with symbolic sizes, and run it at true sizes.
 
-How a program with symbolic sizes runs, and its derivatives, are run.py's.
+This module stages functions and plans calls. Running a program with symbolic sizes, and its
+derivatives, are in run.py.
 """
 
 from __future__ import annotations
@@ -40,31 +41,33 @@ from weft.util import copy_names, fun_name
 from weft.xla.array import ArrayImpl
 
 MIN_BUCKET = 8
-# If the program of a function depends on how small a size is, smaller sizes have their own.
+# If staging cannot decide a comparison for all sizes, the program holds for sizes from here on.
+# Calls with a smaller size run the plain jitted function.
 SMALL = MIN_BUCKET
 _ARRAY = frozenset((ArrayImpl,))
 _LEAF = flatten(0)[1]
 _get_aval = operator.attrgetter("aval")
-MAX_PLANS = 4096  # kinds of calls that are remembered, about 2 KB each
+MAX_PLANS = 4096  # cached plans of a function, about 2 KB each
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and those that it holds, such as of generators."""
+    """Yield a code object and the code objects nested in it, such as of generators."""
     yield code
     for x in code.co_consts:
         if isinstance(x, CodeType):
             yield from codes_in(x)
 
 
-# Functions that compare sizes to check them, or to choose between ways that give the same result
-# where the sizes are equal: an axis of size 1 that is broadcast to size n is right for n = 1 too.
+# Functions that compare sizes only to check them, or to choose between computations that agree if
+# the sizes are equal. For example, broadcasting an axis of size 1 to size n is right for n = 1 too.
+# A program stays valid if sizes that these functions found different are equal in a call.
 _AGREEING = (
     families.broadcast_shapes, layout.BroadcastInDim.abstract_eval, layout.broadcast_in_dim,
     layout.reshape, promotion.choose_array_action, promotion.broadcast_avals,
     updates.broadcast_values, index_plans.make_slices, index_plans.find_limit,
 )  # fmt: skip
 AGREEING = frozenset(code for f in _AGREEING for code in codes_in(f.__code__))
-# Transformations that a program with symbolic sizes goes through as it is.
+# Transformations that apply to a program with symbolic sizes, without true sizes.
 _TRANSFORMS = (JVPTrace, BatchTrace, PartialTrace)
 
 
@@ -76,7 +79,7 @@ def round_up(n: int) -> int:
 
 
 def choose_bucket(buckets: Any, name: str, n: int) -> int:
-    """Return the size in memory for a variable of value n, by what `jit` was passed."""
+    """Return the size in memory for a variable of value n, by the option `buckets` of `jit`."""
     if isinstance(buckets, Mapping):
         buckets = buckets.get(name)
     if buckets is None:
@@ -95,31 +98,31 @@ def choose_bucket(buckets: Any, name: str, n: int) -> int:
 
 
 class SymbolicProgram(NamedTuple):
-    """A function staged with symbolic sizes, and how they follow from the sizes of arguments."""
+    """A function staged with symbolic sizes, and the steps that compute the sizes of a call."""
 
     staged: StagedProgram
     steps: Sequence[Step]
-    smallest: int  # sizes below have programs of their own
-    # Pairs of sizes that differ in this program, as Python asked. If they are equal in a call, the
-    # function may have taken another way.
+    smallest: int  # the program is not valid for smaller sizes
+    # Pairs of sizes that the function compared and that differ in this program. If they are equal
+    # in a call, the function might take another path, so the call needs another program.
     differ: Sequence[tuple[Any, Any]]
 
 
 class Plan(NamedTuple):
-    """How a call with arguments of some types runs."""
+    """The plan of calls with arguments of the same types: a program, its sizes and its runner."""
 
     program: StagedProgram
     variables: tuple[Variable, ...]
     run: PaddedRun
-    call: Callable[..., list]  # from the leaves of the arguments to those of the result
-    result: Callable[[list], Any] | None  # from these to the result; None if it is one array
+    call: Callable[..., list]  # maps argument leaves to result leaves
+    result: Callable[[list], Any] | None  # makes the result from its leaves; None for one array
 
 
 class PaddedFunction:
-    """A jitted function whose sizes vary: see `jit`.
+    """A jitted function with sizes that vary: see `jit`.
 
-    Its derivatives and maps are padded as well. Within a program that is staged, and under other
-    transformations, it is a plain jitted function, which compiles for each size.
+    Its derivatives and its `vmap` are padded as well. While another program is staged, and under
+    other transformations, it is a plain jitted function, which is compiled for each size.
     """
 
     def __init__(
@@ -133,16 +136,17 @@ class PaddedFunction:
         self._donate = donate
         self._programs: dict[Any, SymbolicProgram] = {}
         self._plans: dict[Any, Any] = {}
-        # Plans of calls with arrays only, by types and settings: the fast path. Only calls where
-        # operations compute are kept, with the trace in force there, so others do not find them.
-        # As long as all calls have been with arrays as positional arguments, keys have no pytree.
+        # The fast path: plans of calls that have only arrays as arguments, by types and settings.
+        # The key has the current trace. Only eager calls are cached, so that calls under other
+        # traces miss. While all calls have passed arrays as positional arguments, keys have no
+        # pytree.
         self._fast: dict[tuple, tuple[Callable, Callable | None]] = {}
         self._flat = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves: Any = args
         key: tuple = (current.trace, trace_context())
-        try:  # values without an attribute `aval`, such as NumPy's, go the long way
+        try:  # values without an `aval`, such as NumPy's, take the slow path
             if kwargs or not self._flat:
                 leaves, tree = flatten((args, kwargs))
                 key = (*key, tree)
@@ -166,7 +170,7 @@ class PaddedFunction:
         return current.trace.call_jitted(self, args, kwargs)[0]
 
     def bind_call(self, args: tuple, kwargs: dict) -> Any:
-        """The result under a transformation."""
+        """Return the result of a call under a transformation."""
         eager: Trace = current.trace
         while isinstance(eager, _TRANSFORMS):
             eager = eager.parent  # type: ignore[assignment]
@@ -180,8 +184,8 @@ class PaddedFunction:
         return self._plain.bind_call(args, kwargs)
 
     def run_call(self, args: tuple, kwargs: dict) -> tuple:
-        """The result of a call where operations compute, and nothing for C++ to run."""
-        if config.debug != "off":  # NaN in the padding is no error
+        """Return the result of an eager call, and None: C++ gets no fast path of its own."""
+        if config.debug != "off":  # debugging would report NaN in the padding
             return self._plain.run_call(args, kwargs)[0], None
         plan, leaves = self.find_plan(args, kwargs)
         if plan is None:
@@ -195,7 +199,7 @@ class PaddedFunction:
         return program.result(outs), None
 
     def _remember(self, plan: Plan, args: tuple, kwargs: dict, leaves: Sequence[Any]) -> None:
-        """Keep the plan of a call with arrays where the next one finds it at once."""
+        """Cache the plan of a call with arrays for the fast path."""
         key: tuple = ()
         if kwargs or not _ARRAY.issuperset(map(type, args)):
             self._flat = False
@@ -212,15 +216,15 @@ class PaddedFunction:
     def padded_jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
         """Return the padded program for arguments of these types.
 
-        It takes the true sizes, one for each name in the order in which the names first occur, the
-        values that the function closes over, and the padded arguments, flat.
+        The inputs of the program are the true sizes, the values that the function closes over, and
+        the flat padded arguments. There is a size for each name, in order of first occurrence.
 
         Args:
           args: the arguments of the function, arrays.
           kwargs: the keyword arguments of the function.
 
         Raises:
-          ShapeError: a size is smaller than those that share programs.
+          ShapeError: a size is too small for a padded program, so that the call is not padded.
         """
         plan, _ = self.find_plan(args, kwargs)
         if plan is None:
@@ -246,7 +250,7 @@ class PaddedFunction:
         return self._plain.eval_shape(*args, **kwargs)
 
     def clear_cache(self) -> None:
-        """Forget all programs of the function."""
+        """Drop all cached programs of the function."""
         self._programs.clear()
         self._plans.clear()
         self._fast.clear()
@@ -267,7 +271,10 @@ class PaddedFunction:
         return avals_of("jit", leaves, tree, self._plain.fun)
 
     def find_plan(self, args: tuple, kwargs: dict) -> tuple[Plan | None, list]:
-        """Return how a call runs, None if as one of the plain function, and its leaves."""
+        """Return the plan of a call and its leaves.
+
+        The plan is None if the call runs the plain jitted function.
+        """
         static, dynamic, fun, named = (), args, self._plain.fun, kwargs
         if any(self._static):
             static, dynamic, fun, named = fix_static(fun, self._static, args, kwargs)
@@ -302,14 +309,14 @@ class PaddedFunction:
             ]
         )
         key = tree, str(kinds), static, trace_context()
-        equal: tuple[str, ...] = ()  # pairs of variables that are equal in this call, if it matters
+        equal: tuple[str, ...] = ()  # constraints: pairs of variables that are equal in this call
         while True:
             symbolic = self._programs.get((key, equal))
             if symbolic is None or not all(map(is_live, symbolic.staged.consts)):
                 wanted = type_symbols(specs, avals, SymbolicScope(equal))
                 values = solve(wanted, avals, plan_sizes("jit", wanted), self._sizes)
                 if 0 in values.values():
-                    return None  # programs hold for sizes of at least 1
+                    return None  # programs are valid for sizes of at least 1
                 symbolic = self._stage(fun, tree, avals, specs, equal)
                 self._programs[key, equal] = symbolic
             wanted = symbolic.staged.in_avals
@@ -334,7 +341,10 @@ class PaddedFunction:
     def _stage(
         self, fun: Callable, tree: Any, avals: list, specs: Sequence[Any], equal: Sequence[str]
     ) -> SymbolicProgram:
-        """Trace the function with symbols: for all sizes, else for those that are not small."""
+        """Trace the function with symbolic sizes.
+
+        The program is valid for all sizes if possible, or else for sizes of at least `SMALL`.
+        """
         names = [
             step.name for step in plan_sizes("jit", type_symbols(specs, avals, SymbolicScope()))
         ]
@@ -366,7 +376,7 @@ class PaddedFunction:
 
 
 def spread_sizes(sizes: Any, args: tuple, kwargs: dict) -> list:
-    """Return the text of the shape of each leaf of the arguments, None if its sizes are fixed."""
+    """Return the shape text of each leaf of the arguments; None for a leaf of fixed sizes."""
     if isinstance(sizes, str):
         parts = split_shapes(sizes)
         if len(parts) > 1 or sizes.strip().startswith("("):
@@ -385,7 +395,10 @@ def spread_sizes(sizes: Any, args: tuple, kwargs: dict) -> list:
 
 
 def split_shapes(text: str) -> list[str]:
-    """Return the shapes in a text such as "(n, d), (n,)": the texts in brackets, or all of it."""
+    """Return the shapes in a text such as "(n, d), (n,)", without parentheses.
+
+    A text without parentheses is one shape.
+    """
     depth, start, parts = 0, 0, []
     for i, c in enumerate(f"{text},"):
         depth += (c == "(") - (c == ")")
@@ -394,12 +407,12 @@ def split_shapes(text: str) -> list[str]:
             start = i + 1
     parts = [x for x in parts if x]
     if not all(x.startswith("(") and x.endswith(")") for x in parts):
-        return [text]  # symbolic_shape says what is wrong
+        return [text]  # symbolic_shape will report the error
     return [x[1:-1].strip().rstrip(",") for x in parts]
 
 
 def read_symbols(text: str, aval: ShapedArray, scope: SymbolicScope) -> tuple:
-    """Return the symbolic shape that a text stands for, for an argument of a type."""
+    """Parse the text of a symbolic shape, for an argument of the type `aval`."""
     try:
         return symbolic_shape(text, scope=scope, like=aval.shape)
     except ValueError as error:
@@ -426,7 +439,10 @@ def type_symbols(
 def solve(
     wanted: Sequence[ShapedArray], given: Sequence[ShapedArray], steps: Sequence[Step], sizes: Any
 ) -> dict[str, int]:
-    """Return the value of each variable, for arguments of the types `given`."""
+    """Return the value of each variable for arguments of the types `given`.
+
+    `wanted` are the symbolic types, and each step computes one variable.
+    """
     values: dict[str, int] = {}
     for step in steps:
         left = given[step.argument].shape[step.axis] - evaluate_size(step.rest, values)

@@ -1,7 +1,8 @@
-"""Computing the results of an operation from its `element` rule, with sizes known at run time.
+"""Compute the results of an operation from its `element` rule, with sizes known at run time.
 
-This is for operations whose elements come from other places if arrays are padded: a concatenation,
-a reversal, a gather that counts from the end. Each read becomes a slice, a `take` or a gather.
+Some operations read elements from other indices if arrays are padded. Examples are a concatenation,
+a reversal, and a gather that counts from the end. Each read of the `element` rule becomes a slice,
+a `take` or a gather.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from weft.export.dims import Dim
 from weft.padding.sizes import FAR, FUNCTIONS, INDEX, Sizes, count_places, find_range, refusal
 from weft.primitives.layout import convert, reduce_sum
 
-MAX_TERMS = 2**26  # elements in memory of all terms of a reduction, about 256 MB of float32
+MAX_TERMS = 2**26  # terms of a reduction in memory, about 256 MB of float32
 
 
 class Evaluation:
-    """Evaluates expressions for all elements of a result: an axis of an array for each place.
+    """Evaluates expressions of an `element` rule for all elements of a result at once.
 
-    Arrays have an axis of the result's size, or of size 1, for each place; numbers may be scalars.
+    A place stands for an index of the result, and each place has an axis of its own. The value of
+    an expression is an array with an axis for each place: of the result's size, or of size 1 if the
+    value does not depend on the place. Values that depend on no place may be scalars.
     """
 
     def __init__(self, eqn: Eqn, sizes: Sizes, operands: Sequence[Any], places: dict[Place, int]):
@@ -70,7 +73,7 @@ class Evaluation:
         dtype = typeof(found).dtype
         if dtype in (np.dtype(bool), INDEX):
             return found
-        if dtype.itemsize >= 4:  # beyond all axes is beyond, however far
+        if dtype.itemsize >= 4:  # clip to int32; out of bounds stays out of bounds
             top = np.asarray(FAR, dtype)
             found = jnp.minimum(found, top)
             found = found if dtype.kind == "u" else jnp.maximum(found, -top)
@@ -91,7 +94,7 @@ class Evaluation:
     # -- reads ---------------------------------------------------------------------------------
 
     def read(self, x: Read) -> Any:
-        """Return elements of an operand. Those at places that it does not have may be anything."""
+        """Return elements of an operand. Elements at indices out of bounds may be anything."""
         operand = self.operands[x.operand]
         shape = typeof(operand).shape
         if not shape:
@@ -111,7 +114,7 @@ class Evaluation:
         return jnp.asarray(operand).at[tuple(at)].get(**how)
 
     def read_along_axes(self, operand: Any, indices: Sequence[Any], needed: Sequence[list]) -> Any:
-        """Return elements of an operand, if each index depends on one place at most."""
+        """Return elements of an operand, for indices that depend on at most one place each."""
         kept, order = [], []
         for axis, (index, row) in enumerate(zip(indices, needed, strict=True)):
             n = typeof(operand).shape[axis]
@@ -134,7 +137,7 @@ class Evaluation:
     # -- reductions ----------------------------------------------------------------------------
 
     def reduce(self, x: Reduce) -> Any:
-        """Return the terms of a reduction, combined."""
+        """Return the result of a reduction over the true sizes."""
         more = dict(self.places)
         for place, n in zip(x.places, x.sizes, strict=True):
             more[place] = max(0, find_range(n, self.sizes.buckets, self.places)[1])
@@ -162,13 +165,13 @@ class Evaluation:
         return lax.reduce(body, start, combine, axes)
 
     def lift(self, x: Any) -> Any:
-        """Return a value of an evaluation around this one with an axis for each place of this."""
+        """Return a value of the outer evaluation with an axis for each place of this one."""
         missing = len(self.places) - typeof(x).ndim
         return x if typeof(x).ndim == 0 else jnp.reshape(x, (*typeof(x).shape, *[1] * missing))
 
 
 def fit_axis(x: Any, axis: int, size: int) -> Any:
-    """Return an array with an axis cut, or filled up, to a size."""
+    """Return an array with an axis sliced, or padded with zeros, to a size."""
     n = typeof(x).shape[axis]
     if n > size:
         return lax.slice_in_dim(x, 0, size, axis=axis)
@@ -182,7 +185,7 @@ def fit_axis(x: Any, axis: int, size: int) -> Any:
 def compute_elements(
     eqn: Eqn, sizes: Sizes, operands: Sequence[Any], rules: Sequence[tuple[Sequence[Place], Any]]
 ) -> list:
-    """Return the padded results of an equation by its `element` rule at the symbolic types."""
+    """Return the padded results of an equation, from its `element` rule at symbolic types."""
     outs = []
     for (places, expression), v in zip(rules, eqn.outvars, strict=True):
         aval: ShapedArray = sizes.pad_type(v.aval)

@@ -1,4 +1,8 @@
-"""Operations with an `element` rule on padded arrays: as they are where that is right."""
+"""Run operations that have an `element` rule on padded arrays.
+
+If the operation gives the right elements on padded arrays (match.py), it is applied to them
+unchanged, or after the padding is filled. Otherwise its `element` rule is evaluated (compute.py).
+"""
 
 from __future__ import annotations
 
@@ -38,10 +42,10 @@ def run_elements(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 def match_elements(
     eqn: Eqn, sizes: Sizes, rules: Sequence[tuple[Sequence[Place], Any]]
 ) -> Mapping[tuple[int, int], Any]:
-    """Return the fills with which the operation on padded arrays gives the right elements.
+    """Return the fills of padding with which the operation gives the right elements.
 
     Raises:
-      Mismatch: it gives others.
+      Mismatch: no fills make the elements right.
     """
     prim = eqn.primitive
     avals = [sizes.pad_type(a.aval) for a in eqn.invars]

@@ -1,13 +1,14 @@
-"""`pad_jaxpr`: a program with symbolic sizes as a program on padded arrays, which takes the sizes.
+"""`pad_jaxpr`: turn a program with symbolic sizes into a program on padded arrays.
 
-Each equation is computed by the first of these that applies to it:
+The padded program takes the true sizes as inputs. Each equation is computed by the first of these
+methods that applies:
 
-1. as it is, if no size in it is symbolic;
-2. by a rule of its primitive (rules.py, matrices.py), or by running the programs that it holds;
-3. as it is on padded arrays, if its `element` rule writes the same there (match.py);
+1. unchanged, if the equation has no symbolic size;
+2. by a rule of its primitive (rules.py, matrices.py), or by running its nested programs;
+3. by its primitive on padded arrays, if the `element` rule gives the same elements (match.py);
 4. from its `element` rule, with the true sizes (compute.py).
 
-An equation to which none applies is refused.
+If no method applies, an error is raised.
 """
 
 from __future__ import annotations
@@ -99,12 +100,12 @@ def read_literal(atom: Literal, sizes: Sizes) -> Any:
 
 
 def make_strong(x: Any, aval: ShapedArray) -> Any:
-    """Return a value in a type that is not weak."""
+    """Return a value as a type that is not weak."""
     return x if typeof(x) is aval else convert(x, aval.dtype)
 
 
 def check_result(eqn: Eqn, sizes: Sizes, aval: ShapedArray, y: Any) -> Any:
-    """Return a result of an equation, which must have the padded shape of its type."""
+    """Return a result of an equation, after a check that it has the padded shape of its type."""
     if is_symbolic(aval) and typeof(y).shape != sizes.pad_type(aval).shape:
         raise refusal(eqn, f"the padded result must be {sizes.pad_type(aval)}, not {typeof(y)}")
     return y
@@ -133,7 +134,7 @@ def run_equation(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def find_rule(kind: type) -> Callable | None:
-    """Return the rule of a class of primitives, or of a base of it."""
+    """Return the rule of a class of primitives, or of a base class; None if there is none."""
     for base in kind.__mro__:
         if base in ALL_RULES:
             return ALL_RULES[base]
@@ -144,9 +145,9 @@ def find_rule(kind: type) -> Callable | None:
 
 
 def pad_decomposed(write: Callable) -> Callable:
-    """Return the rule of a primitive that is also written as a program of other operations.
+    """Return a rule for a primitive that can be written as a program of other operations.
 
-    `write(prim, params)` is the function of the operands that computes the results.
+    `write(prim, params)` returns a function that computes the results from the operands.
     """
 
     def rule(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
@@ -170,7 +171,7 @@ def as_inputs(jaxpr: Jaxpr, sizes: Sizes, xs: Sequence[Any]) -> list:
 
 
 def pad_cond(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Return the results of a branch."""
+    """Return the padded results of a conditional."""
     index, *args = ins
     branches = eqn.params["branches"]
     padded = tuple([pad_jaxpr(b, tuple(sizes.buckets.items())) for b in branches])
@@ -179,7 +180,7 @@ def pad_cond(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_while(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Return the results of a loop with a condition; the carry is padded."""
+    """Return the padded results of a while loop with a padded carry."""
     cond, body, cond_consts, body_consts, carry = merge_loops(ins, eqn.params)
     buckets, values = tuple(sizes.buckets.items()), [*sizes.values.values()]
     cond_consts, carry = split_at(as_inputs(cond, sizes, [*cond_consts, *carry]), len(cond_consts))
@@ -196,10 +197,10 @@ def split_at(xs: list, n: int) -> tuple[list, list]:
 
 
 def pad_scan(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Return the results of a scan.
+    """Return the padded results of a scan.
 
-    If its length is symbolic, iterations beyond it hand on the carry, and stack what may be
-    anything.
+    If the length is symbolic, the loop runs to its bound. Iterations beyond the true length leave
+    the carry unchanged, and their rows of the stacked results are padding.
     """
     params, jaxpr = eqn.params, eqn.params["jaxpr"]
     n, m = count_groups(params)

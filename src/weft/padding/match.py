@@ -1,10 +1,10 @@
-"""Comparing the mathematics of an operation at true sizes with that at padded sizes.
+"""Compare the mathematics of an operation at true sizes and at padded sizes.
 
-The `element` rule of a primitive writes one element of a result in terms of elements of operands.
-If it writes the same for the symbolic types and for the padded ones, the operation computes the
-right elements on padded arrays, whatever is in the padding. A reduction over an axis of size n is
-one over all of the memory if what is read beyond n changes nothing: then a `Matching` has the
-operands to fill, along which axes, with which number.
+The `element` rule of a primitive writes an element of a result as an expression of elements of
+operands. If the rule gives the same expression for the symbolic and for the padded types, the
+operation computes the right elements on padded arrays, for any padding. A reduction over an axis of
+size n may also run over the whole axis in memory, if elements beyond n are neutral. Then the
+`Matching` says which operands to fill, along which axes, and with which number.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from weft.primitives.elementwise import max_p, min_p
 
 
 class Mismatch(Exception):
-    """The operation on padded arrays computes something else."""
+    """Raised if an operation computes other elements on padded arrays."""
 
 
 class Matching:
-    """The fills of operands under which two expressions agree: `fills[operand, axis]`."""
+    """A comparison that collects the fills that make expressions agree: `fills[operand, axis]`."""
 
     def __init__(self, avals: Sequence[ShapedArray]):
         self.avals = avals
         self.fills: dict[tuple[int, int], Any] = {}
-        self.plain: set[tuple[int, int]] = set()  # operands' axes that are read as they are
+        self.plain: set[tuple[int, int]] = set()  # axes of operands that must not be filled
         self.places: dict[Place, Place] = {}
 
     def match(self, true: Any, padded: Any, cut: frozenset[Place] = frozenset()) -> None:
         """Compare an expression at true sizes with one at padded sizes.
 
-        `cut` are the places of reductions that go on beyond the true size.
+        `cut` are the places of reductions that run beyond the true size.
 
         Raises:
-          Mismatch: they may differ.
+          Mismatch: the expressions may differ.
         """
         if not isinstance(true, Expression):
             if type(true) is not type(padded) or isinstance(true, Dim) or true != padded:
@@ -151,7 +151,7 @@ class Matching:
         """Return the fills.
 
         Raises:
-          Mismatch: an axis that is filled is also read as it is.
+          Mismatch: an axis to fill is also read by other parts of the expression.
         """
         if self.plain & self.fills.keys():
             raise Mismatch
@@ -159,10 +159,10 @@ class Matching:
 
 
 def find_neutral(reduction: Reduce) -> Any:
-    """Return the number that a reduction starts with, which must change nothing if it comes again.
+    """Return the start of a reduction, which must be neutral so that it can be the padding.
 
-    Operations of reductions are associative and commutative, so it is enough that the number
-    combined with itself is itself.
+    Operations of reductions are associative and commutative, and every reduction includes its
+    start. So it is enough that the start combined with itself gives itself.
     """
     start = reduction.start
     if type(start) is not Number or isinstance(start.value, Expression | Dim):
@@ -183,7 +183,7 @@ ON_HOST = {**EXACT, max_p: ignore_dtype(np.maximum), min_p: ignore_dtype(np.mini
 
 
 def compute_number(prim: Primitive, params: Mapping, *args: np.ndarray) -> np.ndarray:
-    """Return the result of an operation on numbers: by NumPy if it can, so nothing is compiled."""
+    """Return the result of an operation on numbers, by NumPy if possible to avoid compiling."""
     if prim in ON_HOST and all(is_plain(x) for x in args):
         avals = tuple([ShapedArray((), x.dtype) for x in args])
         dtype = prim.type_of(avals, dict(params))[0].dtype
@@ -196,7 +196,7 @@ def compute_number(prim: Primitive, params: Mapping, *args: np.ndarray) -> np.nd
 
 
 def evaluate_at(expression: Any, values: Mapping[int, Any]) -> Any:
-    """Return the value of a term whose reads all give one number; None if it is not known."""
+    """Return the value of a term for given values of its reads; None if it is unknown."""
     match expression:
         case Read():
             return values[expression.operand]

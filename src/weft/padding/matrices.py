@@ -1,7 +1,8 @@
-"""Rules for factorizations and solves of padded matrices: the rest of a matrix is the identity.
+"""Rules for factorizations and solves of padded matrices.
 
-A matrix A becomes [[A, 0], [0, I]]. Its factorization is that of A beside that of I, so what is
-wanted stands in the first rows and columns.
+The padding of a matrix A is set so that the padded matrix is [[A, 0], [0, I]]. Its factors are
+block diagonal too. The first rows and columns hold the factors of A, and the others the factors of
+the identity.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def has_padded_core(eqn: Eqn) -> bool:
 
 
 def complete(x: Any, aval: ShapedArray, sizes: Sizes, diagonal: Any = 1) -> Any:
-    """Return matrices with `diagonal` on the diagonal of the rest, and 0 elsewhere in it."""
+    """Return matrices with `diagonal` on the diagonal of the padding, and 0 elsewhere in it."""
     row, column = aval.ndim - 2, aval.ndim - 1
     x = sizes.mask(x, aval, (row, column), 0)
     shape = typeof(x).shape
@@ -42,21 +43,24 @@ def complete(x: Any, aval: ShapedArray, sizes: Sizes, diagonal: Any = 1) -> Any:
 
 
 def pad_factorization(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Cholesky, LU and QR of the matrix beside the identity."""
+    """Compute the Cholesky, LU or QR factors of [[A, 0], [0, I]]."""
     if not has_padded_core(eqn):
         return pad_batch(eqn, sizes, ins)
     return apply_padded(eqn, sizes, [complete(ins[0], eqn.invars[0].aval, sizes)])
 
 
 def pad_qr(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """As other factorizations, without pivots, which would take columns of the rest first."""
+    """Compute the QR factors of [[A, 0], [0, I]].
+
+    Pivoting is refused, because it could move columns of the padding to the front.
+    """
     if has_padded_core(eqn) and eqn.params["pivoting"]:
         raise refusal(eqn, "a decomposition with pivots must have matrices of known sizes")
     return pad_factorization(eqn, sizes, ins)
 
 
 def pad_triangular_solve(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """The rest of the system is x = 0."""
+    """Solve [[A, 0], [0, I]] x = [b, 0], so that the padding of x is 0."""
     a, b = ins
     of_a, of_b = [v.aval for v in eqn.invars]
     if not has_padded_core(eqn):
@@ -67,7 +71,10 @@ def pad_triangular_solve(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_eigh(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """The rest has an eigenvalue that is larger than those of the matrix, so that it comes last."""
+    """Compute eigenvalues with a diagonal in the padding that exceeds all eigenvalues of A.
+
+    Eigenvalues are in ascending order, so the eigenvalues of the padding come last.
+    """
     if not has_padded_core(eqn):
         return pad_batch(eqn, sizes, ins)
     if eqn.params["subset_by_index"] is not None:
@@ -82,7 +89,10 @@ def pad_eigh(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_svd(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Singular values of a matrix with zeros in the rest are those of the matrix, then zeros."""
+    """Compute singular values of the matrix with zeros in the padding.
+
+    They are the singular values of the matrix, followed by zeros.
+    """
     if not has_padded_core(eqn):
         return pad_batch(eqn, sizes, ins)
     if eqn.params["compute_uv"] or eqn.params["subset_by_index"] is not None:

@@ -1,7 +1,7 @@
-"""Rules for padded arrays of primitives that their `element` rule does not say enough about.
+"""Rules that run primitives on padded arrays, if the `element` rule does not suffice.
 
 A rule takes an equation with symbolic sizes, the sizes, and the padded operands. It returns the
-padded results, or None if the general ways are to be tried.
+padded results, or None if the equation needs one of the general methods (interpret.py).
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def padded_axes(aval: ShapedArray) -> list[int]:
 
 
 def pad_cumulative(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """A running reduction from the end meets the padding first: it is filled with identities."""
+    """Run a cumulative reduction.
+
+    In reverse, it reads the padding first, so the padding is filled with the identity element.
+    """
     (x,), aval = ins, eqn.invars[0].aval
     if eqn.params["reverse"]:
         value = eqn.primitive.identity(aval.dtype)
@@ -60,14 +63,17 @@ def pad_cumulative(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_arg_extremum(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """The padding has the value that never wins: of equal elements the first one counts."""
+    """Run argmin or argmax with the worst value in the padding.
+
+    The padding never wins: of equal elements, the first is returned.
+    """
     (x,), aval = ins, eqn.invars[0].aval
     worst = lowest_value if eqn.primitive.largest else highest_value
     return apply_padded(eqn, sizes, [sizes.mask(x, aval, eqn.params["axes"], worst(aval.dtype))])
 
 
 def sort_padded(eqn: Eqn, sizes: Sizes, xs: Sequence[Any], axis: int, **params: Any) -> list:
-    """Sort arrays along an axis with the padding last, whatever is in it."""
+    """Sort arrays along an axis, with the padding last for any values in it."""
     inside = sizes.is_inside(eqn.invars[0].aval, (axis,))
     if inside is None:
         return sort_p.apply(*xs, dimension=axis, **params)
@@ -77,13 +83,13 @@ def sort_padded(eqn: Eqn, sizes: Sizes, xs: Sequence[Any], axis: int, **params: 
 
 
 def pad_sort(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """The first key of the order is whether an element is padding."""
+    """Sort with an additional first key that is 1 for padding, so that padding comes last."""
     params = dict(eqn.params)
     return sort_padded(eqn, sizes, ins, params.pop("dimension"), **params)
 
 
 def pad_partition(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
-    """What is sorted is also partitioned, at all places."""
+    """Partition by a full sort, since a sorted array is partitioned at every position."""
     aval, axis = eqn.invars[0].aval, eqn.params["axis"]
     if not is_padded(aval, axis):
         return apply_padded(eqn, sizes, ins)
@@ -94,14 +100,17 @@ def pad_partition(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
 
 
 def pad_top_k(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """The padding has the lowest value, and comes after the equal elements before it."""
+    """Run `top_k` with the lowest value in the padding, which comes after equal elements."""
     (x,), aval = ins, eqn.invars[0].aval
     axis = eqn.params["axis"]
     return apply_padded(eqn, sizes, [sizes.mask(x, aval, (axis,), lowest_value(aval.dtype))])
 
 
 def pad_find_places(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """There is nothing in the padding; places that are not there are the true size."""
+    """Find the places of true elements, with False in the padding.
+
+    If fewer elements are true than places are asked for, the other places are the true size.
+    """
     (x,), aval = ins, eqn.invars[0].aval
     axis = eqn.params["axis"]
     (places,) = apply_padded(eqn, sizes, [sizes.mask(x, aval, (axis,), False)])
@@ -112,7 +121,7 @@ def pad_find_places(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_reduce(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """The padding has the number that the reduction starts with, which changes nothing."""
+    """Reduce with the start of the reduction in the padding, which changes nothing."""
     n = len(ins) // 2
     xs = [
         sizes.mask(x, a.aval, eqn.params["dimensions"], init)
@@ -125,7 +134,7 @@ def pad_reduce(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_batch(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """An operation on matrices whose batch is padded computes each matrix for itself."""
+    """Run an operation on matrices with padded batch axes. Matrices are independent."""
     rank = eqn.invars[0].aval.ndim - eqn.primitive.core_rank
     for aval in [v.aval for v in (*eqn.invars, *eqn.outvars)]:
         if any(is_padded(aval, a) for a in range(rank, aval.ndim)):
@@ -136,7 +145,7 @@ def pad_batch(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_fft(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """A transform mixes all places along its axes: only others may be padded."""
+    """Run a Fourier transform. Only axes that are not transformed may be padded."""
     aval = eqn.invars[0].aval
     if any(
         is_padded(aval, a) for a in range(aval.ndim - len(eqn.params["fft_lengths"]), aval.ndim)
@@ -150,7 +159,10 @@ def pad_fft(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_bitcast(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
-    """The last axis may become part of an element, or come from it; others stay."""
+    """Run a bitcast, which may merge the last axis into elements or split it off.
+
+    That axis must not be padded. The other axes do not change.
+    """
     aval, out = eqn.invars[0].aval, eqn.outvars[0].aval
     rank = min(aval.ndim, out.ndim)
     if aval.shape[:rank] != out.shape[:rank] or any(map(has_padded_tail, (aval, out), (rank,) * 2)):
@@ -159,7 +171,7 @@ def pad_bitcast(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
 
 
 def has_padded_tail(aval: ShapedArray, rank: int) -> bool:
-    """Return True if an axis from `rank` on is padded."""
+    """Return True if axis `rank` or a later axis is padded."""
     return any(is_padded(aval, a) for a in range(rank, aval.ndim))
 
 
@@ -167,7 +179,10 @@ def has_padded_tail(aval: ShapedArray, rank: int) -> bool:
 
 
 def pad_random(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Numbers that are made of their place alone, in C order, are the same in a longer array."""
+    """Draw random numbers for a longer array.
+
+    Each number depends only on the key and its position in C order, so the first numbers are right.
+    """
     shape = eqn.params["shape"]
     keys = eqn.invars[0].aval
     varies = [a for a, n in enumerate(shape) if isinstance(n, Dim)]
@@ -192,9 +207,10 @@ def pad_random(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_gather(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
-    """Indices that are promised to be in bounds are clipped: those in the padding may be anything.
+    """Run a gather, with clipping if the indices are promised to be in bounds.
 
-    XLA clips them as well if the promise is broken.
+    Indices in the padding may have any value and break the promise. XLA clips indices too if the
+    promise is broken.
     """
     mode, modes = eqn.params["mode"], indexing.GatherScatterMode
     if mode is modes.PROMISE_IN_BOUNDS:
@@ -203,7 +219,10 @@ def pad_gather(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
 
 
 def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Updates in the padding, and those beyond the true sizes, go to a place that is dropped."""
+    """Run a scatter that drops updates in the padding and updates beyond the true sizes.
+
+    The indices of such updates are set out of bounds.
+    """
     x, indices, updates = ins
     of_x, of_indices, of_updates = [a.aval for a in eqn.invars]
     dims, mode = eqn.params["dimension_numbers"], eqn.params["mode"]
@@ -235,7 +254,7 @@ def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def widen_indices(indices: Any) -> Any:
-    """Return indices as int32; those that are too large for any axis stay too large."""
+    """Return indices as int32. Indices that are too large for any axis stay too large."""
     dtype = typeof(indices).dtype
     if dtype.itemsize >= 4 and dtype != INDEX:
         top = np.asarray(FAR, dtype)
@@ -248,7 +267,7 @@ def widen_indices(indices: Any) -> Any:
 
 
 def pad_convolution(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
-    """Zeros beyond the true sizes are what a convolution takes to be there."""
+    """Run a convolution with zeros in the padding, as for its own padding."""
     lhs, rhs = ins
     of_lhs, of_rhs = [a.aval for a in eqn.invars]
     (batch, *summed), rhs_spec, _ = eqn.params["dimension_numbers"]
@@ -264,7 +283,7 @@ def pad_convolution(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
 
 
 def fit_padding(eqn: Eqn, sizes: Sizes) -> tuple[tuple[int, int], ...]:
-    """Return the padding of a convolution with which the result is as long as its bound."""
+    """Return the padding of a convolution that makes the result as long as its bound."""
     params = eqn.params
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
     lhs, rhs, out = [
@@ -283,7 +302,7 @@ def fit_padding(eqn: Eqn, sizes: Sizes) -> tuple[tuple[int, int], ...]:
 
 
 def pad_selection(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """The padding is never selected, and what it would add is 0."""
+    """Run select-and-add with padding that is never selected and adds 0."""
     first, operand = ins
     avals = [a.aval for a in eqn.invars]
     lows = [pair[0] for pair in eqn.params["padding"]]

@@ -1,6 +1,7 @@
-"""Running a program with symbolic sizes on arrays of true sizes: padded, compiled, then cut.
+"""Run a program with symbolic sizes on arrays of true sizes.
 
-Arrays are padded and cut in the memory of the host, by NumPy, so that no size is compiled for.
+Operands are padded, the compiled padded program runs, and its results are sliced. NumPy does the
+padding and slicing in host memory, so that nothing is compiled for a true size.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from weft.util import keep_newest
 from weft.xla.array import ArrayImpl, array_from_host, host_view, put, retype_array
 from weft.xla.lower import lower_jaxpr
 
-MAX_RUNS = 4096  # sizes that are remembered for one program, about 2 KB each
+MAX_RUNS = 4096  # cached sizes of one program, about 2 KB each
 
 
 class Variable(NamedTuple):
-    """A size that varies: its name, its value in a call, and its size in memory."""
+    """A size that varies: its name, its value in a call, and its bucket, the size in memory."""
 
     name: str
     value: int
@@ -43,9 +44,9 @@ class Variable(NamedTuple):
 
 
 class PaddedRun:
-    """A padded program, and what of its operands and results is padded at some true sizes.
+    """A padded program for fixed true sizes, with the padding of its operands and results.
 
-    `call(*args)` gives its results for operands of the true sizes, as a list.
+    `call(*args)` takes operands of the true sizes and returns the results as a list.
     """
 
     __slots__ = ("call", "cuts", "jaxpr", "pads", "run", "weak")
@@ -56,13 +57,13 @@ class PaddedRun:
         self.run = functools.partial(jit_padded(self.jaxpr, spec), *sizes)
         values = {v.name: v.value for v in variables}
         shapes = Sizes({v.name: v.bucket for v in variables}, {})
-        # (place, shape in memory, the part that is the operand)
+        # (number of the operand, shape in memory, slice that holds the operand)
         self.pads: list[tuple] = []
         for k, a in enumerate(jaxpr.in_avals):
             part = find_part(a, values, shapes)
             if part is not None:
                 self.pads.append((k, shapes.pad_type(a).shape, part))
-        self.cuts: list[tuple] = []  # (place, the part that is the result)
+        self.cuts: list[tuple] = []  # (number of the result, slice that holds it)
         for k, a in enumerate(jaxpr.out_avals):
             part = find_part(a, values, shapes)
             if part is not None:
@@ -78,14 +79,14 @@ class PaddedRun:
         return self.cut(self.run(*self.pad(args)))
 
     def pad(self, args: Sequence[Any]) -> list:
-        """Return operands of the program in memory."""
+        """Return the operands padded to their shapes in memory."""
         given = list(args)
         for k, shape, part in self.pads:
             given[k] = pad_array(given[k], shape, part)
         return given
 
     def cut(self, outs: list) -> list:
-        """Return the results at true sizes, in the list that held the padded ones."""
+        """Replace the padded results in a list by the results at true sizes; return the list."""
         for k, part in self.cuts:
             outs[k] = cut_array(outs[k], part)
         for k, aval in self.weak:
@@ -135,7 +136,7 @@ def jit_padded(jaxpr: Jaxpr, spec: JitSpec) -> Any:
 
 
 def pad_array(x: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> Any:
-    """Return an array with zeros up to a shape."""
+    """Return an array padded with zeros to a shape. `part` is the slice that holds the array."""
     found = np.zeros(shape, x.dtype)
     if type(x) is not ArrayImpl:
         found[part] = x
@@ -151,7 +152,10 @@ def pad_array(x: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> Any:
 
 
 def cut_array(y: Any, part: tuple[slice, ...]) -> Any:
-    """Return a part of an array; on all devices of it if it cannot be split evenly over them."""
+    """Return a slice of an array.
+
+    If the slice cannot be sharded evenly like the array, it is replicated over the devices.
+    """
     host, sharding = np.ascontiguousarray(host_view(y)[part]), y._sharding
     if sharding.num_devices > 1 and not is_even(sharding, host.shape):
         sharding = NamedSharding(sharding.mesh, PartitionSpec())
@@ -159,7 +163,7 @@ def cut_array(y: Any, part: tuple[slice, ...]) -> Any:
 
 
 def is_even(sharding: Any, shape: tuple[int, ...]) -> bool:
-    """Return True if a sharding cuts an array of a shape into equal parts."""
+    """Return True if a sharding splits an array of a shape into equal parts."""
     try:
         sharding.shard_shape(shape)
     except ShapeError:
@@ -168,7 +172,7 @@ def is_even(sharding: Any, shape: tuple[int, ...]) -> bool:
 
 
 def take_over(host: np.ndarray, sharding: Any, committed: bool) -> Any:
-    """Return new memory of the host as an array with a sharding."""
+    """Return a NumPy array that nothing else refers to as an array with a sharding."""
     if committed or sharding != sharding_on(default_device()):
         return put(host, sharding, committed)
     return array_from_host(host, False)
@@ -188,14 +192,14 @@ def fix_sizes(jaxpr: Jaxpr, variables: tuple[Variable, ...]) -> Any:
 class PaddedCall(Call):
     """Call a program with symbolic sizes on arrays of true sizes.
 
-    Where operations compute, arrays are padded, and one compiled program runs for all sizes of a
-    bucket. Derivatives and maps are those of the program with symbolic sizes, so that they are
-    compiled for buckets too. Within another program it is the program at true sizes.
+    In an eager call, arrays are padded, and one compiled program runs for all sizes of a bucket.
+    `jvp`, `vjp` and `vmap` transform the program with symbolic sizes, so that their results are
+    compiled for buckets too. Inside another program, the call is lowered at the true sizes.
     """
 
     name = "padded_call"
 
-    def bodies(self, params):  # its types have symbols, those of the operands have none
+    def bodies(self, params):  # UNKNOWN: its types are symbolic, but the operands' types are not
         return [Body(params["jaxpr"], "jaxpr", Runs.UNKNOWN, label=f"jit({params['spec'].name})")]
 
     def abstract_eval(self, *avals, jaxpr, variables, spec):

@@ -1,9 +1,9 @@
-"""Sizes in a padded program: how much memory a symbolic size has, and its value at run time.
+"""Sizes in a padded program: the bound of a symbolic size in memory, and its value at run time.
 
-The invariant of this folder: a value of a symbolic type, `f32[n,3]`, is an array of the padded
-type, in which each size is its bound, `f32[8,3]`. The elements below the true sizes are those of
-the value; the rest may be anything. A bound follows from the expression of the size only, so values
-of equal symbolic types have equal padded types.
+The invariant of this folder: a value of a symbolic type, such as `f32[n,3]`, is stored in an array
+of the padded type, such as `f32[8,3]`, where each size is replaced by its bound. Elements below the
+true sizes are the elements of the value. All other elements are padding and may be anything. A
+bound depends only on the expression of the size, so equal symbolic types have equal padded types.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from weft.primitives.elementwise import add, div, mul, select
 from weft.primitives.layout import broadcast_in_dim, convert, fill, iota_p
 
 INDEX = np.dtype(np.int32)
-FAR = 2**30  # beyond all places along an axis; sums of two such numbers fit an int32
+FAR = 2**30  # larger than any index along an axis; the sum of two fits an int32
 
 FUNCTIONS = {
     Operator.ADD: jnp.add, Operator.SUBTRACT: jnp.subtract, Operator.MULTIPLY: jnp.multiply,
@@ -67,12 +67,12 @@ class Sizes:
         return found
 
     def pad_type(self, aval: ShapedArray) -> ShapedArray:
-        """Return the type of the padded array of a value, which is not weak."""
+        """Return the type of the padded array of a value. It is not weakly typed."""
         shape = tuple([self.bound(n) for n in aval.shape])
         return aval.strong() if shape == aval.shape else aval.update(shape=shape, weak_type=False)
 
     def substitute(self, value: Any) -> Any:
-        """Return a parameter of an equation with bounds in the place of sizes."""
+        """Return a parameter of an equation with each symbolic size replaced by its bound."""
         if isinstance(value, Dim):
             return self.bound(value)
         if isinstance(value, tuple) and any(has_dim(x) for x in value):
@@ -100,14 +100,14 @@ class Sizes:
         kind, *operands = factor
         a, b = [self.value(x) for x in operands]
         if kind == "floordiv" and find_range(operands[0], self.buckets)[0] >= 0:
-            return div(a, b)  # which rounds toward 0
+            return div(a, b)  # rounds toward 0, like floor for these
         functions = {"floordiv": jnp.floor_divide, "max": jnp.maximum, "min": jnp.minimum}
         return functions[kind](a, b)
 
     def is_inside(self, aval: ShapedArray, axes: Sequence[int]) -> Any:
-        """Return True where the places along some axes are below the true sizes.
+        """Return a mask that is True where the indices along some axes are below the true sizes.
 
-        The array has the padded shape of `aval`. It is None if none of the axes is padded.
+        The mask has the padded shape of `aval`. Return None if none of the axes is padded.
         """
         padded, found = self.pad_type(aval).shape, None
         for axis in axes:
@@ -124,7 +124,7 @@ class Sizes:
 
 
 class TrueSizes(Sizes):
-    """Sizes that are known: nothing is padded, so the size in memory is the true one."""
+    """Sizes without padding: the size in memory is the true size, which is known."""
 
     def __init__(self, sizes: Mapping[str, int]):
         super().__init__(sizes, {name: np.int32(n) for name, n in sizes.items()})
@@ -140,7 +140,7 @@ class TrueSizes(Sizes):
 
 
 def count_places(shape: Sequence[int], axis: int) -> Any:
-    """Return the place of each element along an axis."""
+    """Return the index of each element along an axis."""
     params = {"dtype": INDEX, "shape": tuple(shape), "dimension": axis, "sharding": None}
     return iota_p.apply(**params)[0]
 
@@ -154,12 +154,12 @@ def fill_like(x: Any, value: Any) -> Any:
 
 
 def choose_elements(condition: Any, yes: Any, no: Any) -> Any:
-    """Return the elements of `yes` where the condition holds, else those of `no`."""
+    """Return an array with elements of `yes` where the condition is True, and else of `no`."""
     return select(condition, yes, no)
 
 
 def has_dim(x: Any) -> bool:
-    """Return True if a parameter holds a symbolic size."""
+    """Return True if a parameter contains a symbolic size."""
     if isinstance(x, tuple | list):
         return any(has_dim(y) for y in x)
     return isinstance(x, Dim)
@@ -171,7 +171,7 @@ def is_symbolic(aval: Any) -> bool:
 
 
 def is_symbolic_eqn(eqn: Eqn) -> bool:
-    """Return True if an equation, or a program that it holds, has a symbolic size."""
+    """Return True if an equation, or a program nested in it, has a symbolic size."""
     values = (*eqn.invars, *eqn.outvars)
     literal = [a.val for a in eqn.invars if isinstance(a, Literal)]
     return (
@@ -197,7 +197,7 @@ def find_range(size: Any, buckets: Mapping[str, int], places: Mapping = {}) -> R
     Args:
       size: a size, or an integer of an `element` rule.
       buckets: the largest value of each variable; the smallest is 1.
-      places: the sizes of the axes of places.
+      places: for each place, the size of its axis.
     """
     if isinstance(size, Dim):
         low = high = 0

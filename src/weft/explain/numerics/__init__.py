@@ -1,4 +1,4 @@
-"""Where precision is lost, line by line: `weft.explain.numerics(f)(*args)`.
+"""Report where precision is lost, line by line: `weft.explain.numerics(f)(*args)`.
 
 `numerics.diff` compares two reports. See docs/numerics.md.
 """
@@ -77,7 +77,7 @@ def numerics(
 
 
 def add_lines(report: Numerics, followed: Followed) -> None:
-    """Fill in what was recorded of a run."""
+    """Add the findings, lines, results and sums of a recorded run to a report."""
     records, results = followed
     found = find_findings(records, results)
     report.findings = add_remedies(found, records)
@@ -87,7 +87,7 @@ def add_lines(report: Numerics, followed: Followed) -> None:
 
 
 class CallableModule(types.ModuleType):
-    """The module itself is the function `numerics`."""
+    """The type of this module, which makes the module callable as `numerics`."""
 
     diff = staticmethod(diff)
 
@@ -100,4 +100,4 @@ class CallableModule(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = CallableModule
-sys.modules[__name__].__doc__ = numerics.__doc__  # what `help(weft.explain.numerics)` shows
+sys.modules[__name__].__doc__ = numerics.__doc__  # for `help(weft.explain.numerics)`

@@ -1,4 +1,4 @@
-"""Two reports compared: `numerics.diff`."""
+"""Compare two reports: `numerics.diff`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from weft.explain.tables import Table
 
 
 class LineChange(NamedTuple):
-    """A line in two reports: `before` and `after`, None where it is in one only.
+    """A line in two reports.
 
-    `change` is the largest difference of the values of the line, in ulps.
+    Attributes:
+      before, after: the errors of the line in each report; None if the report lacks the line.
+      change: the largest difference of the values of the line, in ulps.
     """
 
     before: LineError | None
@@ -29,7 +31,7 @@ class LineChange(NamedTuple):
 
 
 class Difference(Printed):
-    """What differs between two runs. `print` it, or `save` it as a page.
+    """The differences between two runs. `print` them, or `save` them as a page.
 
     Attributes:
       lines: a `LineChange` for each line whose values or errors differ.
@@ -57,7 +59,7 @@ class Difference(Printed):
 
     @property
     def tables(self) -> list[Table]:
-        """What is printed."""
+        """The tables of the printed comparison."""
         found = []
         for n, (median, worst) in enumerate(self.results):
             found.append((ulps_text(median), ulps_text(worst), str(n)))
@@ -81,7 +83,7 @@ class Difference(Printed):
 
     @property
     def marks(self) -> Mapping[Place, Mark]:
-        """What is shown beside the user's source on the page."""
+        """The notes beside the user's source lines on the page."""
         return {
             c.after.place: Mark(ulps_text(c.change), float(c.change > 0), "")
             for c in self.lines
@@ -160,7 +162,7 @@ def compare_lines(before: Numerics, after: Numerics) -> list[LineChange]:
 
 
 def compare_digests(old: LineError, new: LineError) -> float:
-    """Return the largest difference of the values that a line has in two reports, in ulps."""
+    """Return the largest difference of a line's values between two reports, in ulps."""
     if len(old.values) != len(new.values) or not dtypes.is_inexact(new.dtype):
         return 0.0 if len(old.values) == len(new.values) else float("inf")
     return compare_values(old.values, new.values, new.dtype)[1]

@@ -1,4 +1,4 @@
-"""Findings: which lines lose precision, and what says so."""
+"""Find the lines that lose precision, and describe the evidence."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from weft.core.facts import Cost, Linearity
 from weft.explain.numerics.samples import FAIR, Record, measure_ulps, relative, ulps_text
 from weft.explain.origins import NOWHERE, Place, find_place
 
-KEPT_SHARE = 0.58  # of the bits of a result; one with fewer right bits is accused
-MIN_GROWTH = 0.6  # of the bits that a result can spare: how much errors grow in an accused line
-MIN_ARRAY = 8  # elements of a result among which some may be near zero by chance
-MAX_DISTANCE = 64  # times that the error of an accused line may be smaller than that of the result
-MIN_SHARE = 0.5  # of the largest growth, in bits, that other accused lines have
+KEPT_SHARE = 0.58  # of a result's bits; a result with fewer correct bits is bad
+# A line is a finding only if errors grow there by this fraction of the bits that a result can lose
+# before it is bad.
+MIN_GROWTH = 0.6
+MIN_ARRAY = 8  # in smaller results, elements near zero are judged like all others
+# A line is a finding only if its relative error is at least 1/64 of the result's relative error.
+MAX_DISTANCE = 64
+MIN_SHARE = 0.5  # of the largest growth in bits; lines with less growth are not reported
 
 
 class Finding(NamedTuple):
@@ -63,12 +66,12 @@ def count_bits(dtype: Any) -> int:
 
 
 def allowed_ulps(dtype: Any) -> float:
-    """Return the error in ulps from which on a result of a dtype counts as bad."""
+    """Return the smallest error in ulps that makes a result of this dtype bad."""
     return 2.0 ** ((1 - KEPT_SHARE) * count_bits(dtype))
 
 
 def high(values: np.ndarray) -> float:
-    """Return the value that a fair share of the values reaches."""
+    """Return a high quantile: the value that a fraction `FAIR` of the values reaches."""
     if not len(values):
         return 0.0
     ordered = np.sort(np.nan_to_num(values, nan=0.0, posinf=1e300))
@@ -76,7 +79,7 @@ def high(values: np.ndarray) -> float:
 
 
 def is_bad(result: Record) -> bool:
-    """Return True if a result of the program has lost too many digits."""
+    """Return True if a result of the program has lost too many digits in too many elements."""
     if not dtypes.is_inexact(result.dtype):
         return False
     narrow, wide = result.join("narrow"), result.join("wide")
@@ -89,9 +92,10 @@ def is_bad(result: Record) -> bool:
 
 
 def raise_small(values: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return values of an array, those far below its root mean square raised.
+    """Return the values of an array, raised to a floor far below their root mean square.
 
-    Elements of a product of matrices that happen to be near zero have large relative errors.
+    Elements of a matrix product that happen to be near zero have large relative errors. The floor
+    keeps these elements from making the result bad.
     """
     finite = values[np.isfinite(values)]
     top = np.abs(finite).max(initial=0.0)
@@ -109,7 +113,7 @@ def measure_growth(record: Record, unit: float) -> tuple[float, float]:
         with np.errstate(all="ignore"):
             growth = after / np.maximum(s.inherited, unit / 2)
         turn = s.turns[-1] if s.turns else 0
-        count = max(1, turn - before)  # iterations since the last one that was recorded
+        count = max(1, turn - before)  # iterations since the last recorded one
         grown += count * max(0.0, math.log2(max(high(growth), 1e-300)))
         reached, before = max(reached, high(after)), turn
     return grown, reached
@@ -121,7 +125,7 @@ def find_findings(records: Sequence[Record], results: Sequence[Record]) -> list[
     bad = [r for r in results if is_bad(r)]
     if bad:
         known = {f.place for f in found}
-        for fact in ("nans", "infs"):  # what follows from these is no finding of its own
+        for fact in ("nans", "infs"):  # errors caused by these are not reported again
             known |= {b.record.site.place for b in find_births(records, fact)}
         found += [f for f in find_losses(records, bad) if f.place not in known]
     return [*found, *find_hidden(records, results)]
@@ -130,7 +134,7 @@ def find_findings(records: Sequence[Record], results: Sequence[Record]) -> list[
 # --- remedies ---
 
 
-MIN_GAIN = 8.0  # times that a rewrite has to make errors smaller
+MIN_GAIN = 8.0  # a rewrite is proposed only if it divides errors by at least this
 
 
 def add_remedies(findings: Sequence[Finding], records: Sequence[Record]) -> list[Finding]:
@@ -158,7 +162,7 @@ def add_remedies(findings: Sequence[Finding], records: Sequence[Record]) -> list
     return found
 
 
-# By kind of finding, what usually helps where no formula is known.
+# The usual remedy for a kind of finding, for formulas that have no known rewrite.
 USUAL = {
     "hidden": "jnp.where(ok, f(jnp.where(ok, x, 1)), 0)",
     "wrapped": "x.astype(jnp.int32) before the operation",
@@ -166,7 +170,7 @@ USUAL = {
 
 
 def find_usual(record: Record) -> str:
-    """Return what usually helps against the errors that an operation adds."""
+    """Return the usual remedy for errors that an operation adds, as code or words."""
     eqn = record.site.eqn
     if eqn.primitive.cost is Cost.CONTRACTION:
         return 'precision="highest", or preferred_element_type=jnp.float32'
@@ -249,7 +253,10 @@ def smallest_normal(dtype: Any) -> float:
 
 
 class Birth(NamedTuple):
-    """An equation that made NaN or an infinity of operands that had none, in an iteration."""
+    """An equation that made the first NaN or infinity: its operands had none.
+
+    `sample` is the sample of the iteration where that happened.
+    """
 
     record: Record
     sample: Any
@@ -295,7 +302,10 @@ def find_special(records: Sequence[Record], results: Sequence[Record]) -> list[F
 
 
 def find_vanished(birth: Birth, order: Sequence) -> Birth | None:
-    """Return where a number became 0 that an infinity was made of, if the wide run has a number."""
+    """Return the first underflow before an infinity; None if it is not the likely cause.
+
+    Underflow is a likely cause only if the wide run has a finite number instead of the infinity.
+    """
     s = birth.sample
     wide = np.abs(s.wide[np.isinf(s.narrow)])
     top = float(dtypes.finfo(dtypes.real_dtype(birth.record.dtype)).max)
@@ -310,7 +320,10 @@ def find_vanished(birth: Birth, order: Sequence) -> Birth | None:
 
 
 def mark_vanished(record: Record, sample: Any) -> np.ndarray:
-    """Return True where a result is 0 and that of the wide run a number too small for the dtype."""
+    """Return True where a result has underflowed.
+
+    The narrow result is 0 there, and the wide result is a nonzero number too small for the dtype.
+    """
     small = np.abs(sample.wide) < smallest_normal(record.dtype)
     return (sample.narrow == 0) & (sample.wide != 0) & small
 
@@ -324,20 +337,20 @@ def describe_vanished(birth: Birth, also: str) -> Finding:
 
 
 def list_in_order(records: Sequence[Record]) -> list[tuple[Record, Any]]:
-    """Return equations and samples in the order in which they ran."""
+    """Return pairs of an equation's record and a sample, in the order of execution."""
     pairs = [(r, s, i) for i, r in enumerate(records) for s in r.samples]
     pairs.sort(key=lambda x: x[0].rank(x[1]))
     return [(r, s) for r, s, _ in pairs]
 
 
 def comes_before(a: Birth, b: Birth, order: Sequence) -> bool:
-    """Return True if one birth was not after another."""
+    """Return True if `a` happened before `b`, or at the same time."""
     at = {id(s): i for i, (_, s) in enumerate(order)}
     return at[id(a.sample)] <= at[id(b.sample)]
 
 
 def describe_turn(sample: Any) -> str:
-    """Say in which iteration something happened."""
+    """Return a text with the iteration of a sample; empty outside loops."""
     return f" in iteration {sample.turns[-1]}" if sample.turns else ""
 
 
@@ -356,7 +369,7 @@ def describe_infinity(birth: Birth, also: str) -> Finding:
 
 
 def find_hidden(records: Sequence[Record], results: Sequence[Record]) -> list[Finding]:
-    """Return NaN that a later line hides, and that reach no result."""
+    """Return findings for NaN values that a later line hides, so that no result has them."""
     if any(r.total("nans") for r in results):
         return []
     order = list_in_order(records)

@@ -1,4 +1,7 @@
-"""The run of a program beside itself: staged once, and read."""
+"""Run a program together with its wide copy, and read the records of the run.
+
+The program that does both is staged once and cached with the user's program.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ from weft.options import config
 
 
 class Followed(NamedTuple):
-    """What was recorded of a run: of each equation, and of each result."""
+    """The records of a run: one for each equation, and one for each result."""
 
     records: Sequence[Record]
     results: Sequence[Record]
 
 
 class Follower(NamedTuple):
-    """The staged program that follows another one, and the layout of its tapes."""
+    """The staged program that follows a user's program, and the layout of its tapes."""
 
     jitted: Any
     recorder: Recorder
@@ -32,7 +35,7 @@ class Follower(NamedTuple):
 
 
 def follow_program(subject: Subject, match: Any = None) -> Followed:
-    """Run a program beside itself, and return what was recorded."""
+    """Run a program together with its wide copy, and return the records."""
     program, consts, leaves = find_program(subject)
     follower = program.jaxpr.memo.get("numerics")
     with config.scope(enable_x64=True, hints=False):
@@ -45,7 +48,7 @@ def follow_program(subject: Subject, match: Any = None) -> Followed:
 
 
 def find_program(subject: Subject) -> tuple[Any, Sequence, Sequence]:
-    """Return the user's program, what it closes over, and its arguments."""
+    """Return the user's program, the values that it closes over, and its flat arguments."""
     with name_operations(), config.scope(hints=False):
         program, leaves = subject.function.find_program(subject.args, subject.kwargs)
     consts = program.consts
@@ -56,7 +59,7 @@ def find_program(subject: Subject) -> tuple[Any, Sequence, Sequence]:
 
 
 def make_follower(jaxpr: Any, match: Any = None) -> Follower:
-    """Return the program that follows a program."""
+    """Return a program that runs a jaxpr in both types and records it."""
     recorder = Recorder(match)
     tapes = Tape(), Tape()
 
@@ -73,7 +76,7 @@ def make_follower(jaxpr: Any, match: Any = None) -> Follower:
 
 
 def read_records(tape: Tape, vector: np.ndarray) -> list[Record]:
-    """Return what a tape has of each equation."""
+    """Return the record of each equation on a tape."""
     places = order_sites(tape.layout)
     found: dict[int, Record] = {}
     for item, sample in read_tape(tape.layout, vector):

@@ -1,4 +1,7 @@
-"""Rules of derivatives checked: forward mode, reverse mode and differences, for each operation."""
+"""Check derivative rules: compare forward and reverse mode with finite differences.
+
+Each operation of a program is checked at the values that the program applies it to.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +23,19 @@ from weft.explain.numerics.samples import read_tape
 from weft.explain.numerics.values import F64, Value, is_followed, plan_operation, widen_value
 from weft.explain.origins import NOWHERE, Place
 
-TOLERANCE = 0.02  # relative; rules that are wrong are further off, differences of float32 are not
+# A rule with a larger relative error counts as wrong. Finite differences in float32 are more
+# accurate than this, and the errors of wrong rules are larger.
+TOLERANCE = 0.02
 
 
 class Disagreement(NamedTuple):
-    """A rule of a derivative that differs from the differences of its operation.
+    """A derivative rule that disagrees with finite differences of its operation.
 
     Attributes:
       place: the user's line that applies the operation.
       operation: the primitive, or the name of the function with a custom rule.
       rule: "forward" or "reverse".
-      error: the difference, relative to the derivative.
+      error: the distance between rule and finite differences, relative to the derivative.
     """
 
     place: Place
@@ -43,7 +48,7 @@ class Disagreement(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What a tape has of a checked operation: the errors of its forward and its reverse rule."""
+    """A part of a tape for a checked operation: the errors of its forward and reverse rules."""
 
     site: Site
     operation: str
@@ -51,7 +56,7 @@ class Checked(NamedTuple):
 
 
 class Checker(Recorder):
-    """Stages a program that checks the rules of each operation where the program applies it."""
+    """A recorder that checks the derivative rules of each operation, at the program's values."""
 
     def run_equation(
         self, eqn: Eqn, ins: Sequence[Value], tape: Tape, remedies: Sequence, read: Callable
@@ -75,7 +80,7 @@ class Checker(Recorder):
     def check(
         self, eqn: Eqn, call: Callable, xs: Sequence, tape: Tape, has_forward: bool = True
     ) -> None:
-        """Note the check of an operation."""
+        """Add the check of an operation to the tape."""
         moving = [i for i, x in enumerate(xs) if is_followed(typeof(x)) and typeof(x).size]
         if not moving or any(dtypes.is_complex(typeof(x).dtype) for x in xs):
             return
@@ -93,9 +98,10 @@ class Checker(Recorder):
 
 
 def measure_rules(fun: Callable, xs: Sequence[Any], has_forward: bool) -> Any:
-    """Return how far the forward and the reverse rule of a flat function are from differences.
+    """Return the errors of the forward and the reverse rule against finite differences.
 
-    Where the differences to both sides differ, as at the kink of a maximum, nothing is compared.
+    Elements whose forward and backward differences disagree are skipped. This happens at a kink, as
+    of a maximum.
     """
     eps = max(float(dtypes.finfo(typeof(x).dtype).eps) for x in xs)
     step = eps ** (1 / 3)
@@ -137,7 +143,7 @@ def measure_rules(fun: Callable, xs: Sequence[Any], has_forward: bool) -> Any:
 
 
 def check_gradients(program: Any, values: Sequence[Any]) -> list[Disagreement]:
-    """Run a program, and return the rules that disagree with differences, the worst first."""
+    """Run a program, and return the rules that disagree with differences, worst first."""
     jaxpr = program.jaxpr
     tape = Tape()
 

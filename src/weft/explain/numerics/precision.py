@@ -1,4 +1,7 @@
-"""Which lines could run in 16 bits: each is tried, with operands and results rounded."""
+"""Find the lines that could run in 16 bits.
+
+Each line is tried with its operands and results rounded to a 16-bit dtype.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,13 @@ FORMATS = {"bfloat16": (8, 7), "float16": (5, 10)}  # bits of exponent and signi
 
 
 class Advice(NamedTuple):
-    """Whether a line could run in 16 bits.
+    """Advice on running a line in 16 bits.
 
     Attributes:
       place: the user's line.
-      errors: by dtype, the relative change of the results if only this line runs in it.
-      dtype: the dtype that it may run in, together with all other lines as advised; "" for none.
+      errors: for each 16-bit dtype, the relative change of the results if only this line runs in
+        that dtype.
+      dtype: the advised dtype; "" for none. The tolerance holds if all lines follow the advice.
     """
 
     place: Place
@@ -35,7 +39,11 @@ class Advice(NamedTuple):
 
 
 class Rounder(Recorder):
-    """Stages a program in which the lines that `modes` says are rounded to 16 bits."""
+    """Stages a program that rounds some lines to 16 bits.
+
+    `modes` is an input of the program. It holds the mode of each line in `places`: the number of
+    a dtype in FORMATS, counted from 1, or 0 for no rounding.
+    """
 
     def __init__(self, modes: Any, places: list[Place]):
         super().__init__()
@@ -59,12 +67,15 @@ class Rounder(Recorder):
 
 
 def is_rounded(aval: Any) -> bool:
-    """Return True if values of a type lose bits in 16 bits."""
+    """Return True if values of a type are floats of more than 16 bits."""
     return type(aval) is ShapedArray and dtypes.is_float(aval.dtype) and aval.dtype.itemsize > 2
 
 
 def round_by_mode(x: Any, mode: Any) -> Any:
-    """Return an array rounded to the dtype of a mode: its number in FORMATS, from 1; 0 for none."""
+    """Return an array rounded to the dtype of a mode.
+
+    The mode is the number of the dtype in FORMATS, counted from 1, or 0 for no rounding.
+    """
     if not is_rounded(typeof(x)):
         return x
     rounded = x
@@ -74,7 +85,7 @@ def round_by_mode(x: Any, mode: Any) -> Any:
 
 
 def advise(program: Any, values: Sequence[Any], tolerance: float) -> list[Advice]:
-    """Return for each line which dtype of 16 bits it may run in."""
+    """Return the advice for each line, for a tolerance on the change of results."""
     jaxpr = program.jaxpr
     places: list[Place] = []
     size = count_equations(jaxpr) + 1
@@ -104,7 +115,7 @@ def advise(program: Any, values: Sequence[Any], tolerance: float) -> list[Advice
             best[p] = e, n
     ranked = sorted(best, key=lambda p: best[p][0])
     low, most = 0, len(ranked)
-    while low < most:  # the most lines, least errors first, that stay within the tolerance together
+    while low < most:  # bisect: the most lines, smallest errors first, within the tolerance
         middle = (low + most + 1) // 2
         if change({p: best[p][1] for p in ranked[:middle]}) <= tolerance:
             low = middle
@@ -116,7 +127,7 @@ def advise(program: Any, values: Sequence[Any], tolerance: float) -> list[Advice
 
 
 def count_equations(jaxpr: Any) -> int:
-    """Return the number of equations of a program and of those that it holds."""
+    """Return the number of equations of a program, including nested programs."""
     inner = [b.jaxpr for eqn in jaxpr.eqns for b in bodies_of(eqn) if b.jaxpr is not None]
     return len(jaxpr.eqns) + sum(map(count_equations, inner))
 

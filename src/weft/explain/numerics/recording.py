@@ -1,9 +1,8 @@
-"""The program that runs another one beside itself in a wider type, and records samples of it.
+"""Stage a program that runs a jaxpr in its own and in a wider type, and records samples.
 
-`Recorder.run_program` walks through a jaxpr while a program is staged. It does each equation in
-both types, and notes what is to be recorded of it. What is recorded of a program is one vector of
-float64, the tape; its layout is known once the program is staged. A loop records some of its
-iterations.
+`Recorder.run_program` interprets a jaxpr while a new program is staged. It computes each equation
+in both types and plans its record. The record of a whole program is a vector of float64, the tape.
+The layout of the tape is known once the program is staged. A loop records some of its iterations.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ from weft.explain.numerics.values import (
 from weft.explain.origins import Place, find_place, is_backward
 from weft.primitives.elementwise import Elementwise
 
-SAMPLES = (1024, 64, 16)  # elements looked at of a result, by how many loops it is in
-SLOTS = (1, 64, 16)  # iterations recorded of a loop, by how many loops it is in
-FIRST = 12  # iterations of a loop that are all recorded
+SAMPLES = (1024, 64, 16)  # elements sampled from a result outside loops, in one loop, in more
+SLOTS = (1, 64, 16)  # iterations recorded of a loop, by its nesting depth: 1, or 2 and more
+FIRST = 12  # iterations at the start of a loop, which are all recorded
 FIELDS = ("narrow", "wide", "error", "added", "scale", "inherited")
 FACTS = ("nans", "infs", "nans_in", "infs_in", "largest", "wrapped")
 NOTHING = np.float64(0)
@@ -48,34 +47,37 @@ COPIES = (Elements.MOVED, Elements.SAME_WORDS)
 
 
 class Site:
-    """An equation of the program that is followed: where it is written, and what is known of it."""
+    """An equation of the followed program: its line, its pass, its operation and its loops."""
 
     def __init__(self, eqn: Eqn, outer: Sequence[Eqn], turns: int, remedies: Sequence = ()):
         self.eqn = eqn
         self.place: Place = find_place([eqn, *outer])
         self.backward = is_backward([eqn, *outer])
         self.operation = eqn.primitive.name
-        self.turns = turns  # how many loops it is in
+        self.turns = turns  # the number of loops around it
         self.remedies = remedies
 
     @property
     def aval(self) -> Any:
-        """The type of the result that is looked at."""
+        """The type of the sampled result."""
         return self.eqn.outvars[first_followed([v.aval for v in self.eqn.outvars])].aval
 
 
 def first_followed(avals: Sequence[Any]) -> int:
-    """Return which of several results is looked at: the first that is followed, or the first."""
+    """Return the index of the result to sample: the first that is followed, or else 0."""
     return next((i for i, a in enumerate(avals) if is_followed(a)), 0)
 
 
 class Sampled(NamedTuple):
-    """What a tape has of one equation: `count` numbers for each field, then the facts."""
+    """The part of a tape for one equation: `count` numbers for each field, then the facts.
+
+    Results of rewrites, if any, stand between the fields and the facts.
+    """
 
     site: Any
     count: int
     positions: Callable[[], np.ndarray]
-    more: int = 0  # rewrites whose results follow: in the narrow and in the wide type
+    more: int = 0  # number of rewrites; each has results in both types
 
     @property
     def size(self) -> int:
@@ -83,7 +85,10 @@ class Sampled(NamedTuple):
 
 
 class Looped(NamedTuple):
-    """What a tape has of a loop: which iterations are recorded, and the tape of each."""
+    """The part of a tape for a loop.
+
+    It has the number of iterations, the indices of recorded iterations, and the tape of each.
+    """
 
     slots: int
     inner: Sequence[Any]
@@ -95,7 +100,11 @@ class Looped(NamedTuple):
 
 
 class Branched(NamedTuple):
-    """What a tape has of a branch: which was taken, and the tapes of all, zero if not taken."""
+    """The part of a tape for a conditional.
+
+    It has the index of the branch taken, and the tapes of all branches. Tapes of branches that were
+    not taken are zero.
+    """
 
     inner: Sequence[Sequence[Any]]
 
@@ -110,29 +119,29 @@ def measure_layout(layout: Sequence[Any]) -> int:
 
 
 class Tape:
-    """What is to be recorded of a program: the layout, and functions that compute the parts."""
+    """The plan of a program's record: its layout, and functions that compute its parts."""
 
     def __init__(self) -> None:
         self.layout: list[Any] = []
         self.parts: list[Callable[[], Any]] = []
 
     def add(self, item: Any, part: Callable[[], Any]) -> None:
-        """Note one more part; `part` returns a vector of `item.size` numbers."""
+        """Append a part to the plan. `part` returns a vector of `item.size` numbers."""
         self.layout.append(item)
         self.parts.append(part)
 
     def clear(self) -> None:
-        """Forget all parts."""
+        """Remove all parts."""
         self.layout.clear()
         self.parts.clear()
 
     def write(self) -> Any:
-        """Return the tape as one vector."""
+        """Compute all parts, and return the tape as one vector."""
         return join_vectors([part() for part in self.parts])
 
 
 def join_vectors(parts: Sequence[Any]) -> Any:
-    """Return vectors one after another, in groups, as XLA is slow for hundreds of operands."""
+    """Concatenate vectors, in groups of 64: XLA is slow for hundreds of operands."""
     if not parts:
         return jnp.zeros(0, F64)
     while len(parts) > 1:
@@ -142,7 +151,7 @@ def join_vectors(parts: Sequence[Any]) -> Any:
 
 
 class Recorder:
-    """Stages the program that follows another one.
+    """Interprets a program in both types while a new program is staged, and plans the record.
 
     `match` returns the rewrites for a program, by the id of an equation: see remedies.py.
     """
@@ -152,7 +161,7 @@ class Recorder:
         self.match = match
         self.depth = 0
         self.outer: list[Eqn] = []
-        self.take: Any = None  # whether this iteration of a loop is recorded
+        self.take: Any = None  # in a loop: True if this iteration is recorded
 
     # --- equations ---
 
@@ -190,7 +199,7 @@ class Recorder:
     def run_operation(
         self, eqn: Eqn, ins: Sequence[Value], tape: Tape, remedies: Sequence, read: Callable
     ) -> list[Value]:
-        """Do an equation in both types, and note what is to be recorded of it."""
+        """Compute an equation in both types, and add its record to the tape."""
         bodies = bodies_of(eqn)
         narrow = eqn.primitive.apply(*[v.narrow for v in ins], **eqn.params)
         operation = None if bodies else plan_operation(eqn)
@@ -205,7 +214,7 @@ class Recorder:
     def run_once(
         self, eqn: Eqn, bodies: Sequence[Body], ins: Sequence[Value], tape: Tape
     ) -> list[Value]:
-        """Follow a program that another one calls."""
+        """Follow an equation that runs its body once."""
         body = bodies[0]
         return self.run_program(body.jaxpr, [ins[i] for i in body.operands], tape)
 
@@ -213,7 +222,7 @@ class Recorder:
         self, eqn: Eqn, operation: Any, ins: Sequence, outs: Sequence, tape: Tape,
         remedies: Sequence, read: Callable,
     ) -> None:  # fmt: skip
-        """Note what is to be recorded of an equation."""
+        """Add the record of an equation to the tape, if the equation is worth recording."""
         prim = eqn.primitive
         avals = [v.aval for v in eqn.outvars]
         which = first_followed(avals) if avals else 0
@@ -326,17 +335,25 @@ class Recorder:
 
 
 def write_if(take: Any, tape: Tape) -> Any:
-    """Return the tape of an iteration, zeros if it is not recorded."""
+    """Return the tape of an iteration; zeros if the iteration is not recorded."""
     jaxpr, consts = stage_closed(lambda: [tape.write()], [])
     zeros = lambda: jnp.zeros(measure_layout(tape.layout), F64)
     return lax.cond(take, lambda: jaxpr(*consts)[0], zeros)
 
 
 class LoopRun(NamedTuple):
-    """A loop that records: its staged step, and what it starts with.
+    """A loop that records: its staged step, its initial carry and its rows.
 
-    The step takes whether to record, whether a NaN or an infinity was seen before, the carry and a
-    row of xs; it returns the tape, whether that was written, what was seen, the carry and the ys.
+    The step takes a flag to record the iteration, a flag that is True once a NaN or an infinity was
+    seen, the carry, and a row of xs. It returns the tape of the iteration, a flag that is True if
+    the tape was written, the updated flag of NaN and infinities, the carry and the ys.
+
+    Attributes:
+      jaxpr, consts: the staged step.
+      carry: the initial carry, flat.
+      rows: the xs, flat.
+      slots: the maximum number of recorded iterations.
+      take: in an outer loop, True if the iteration of the outer loop is recorded; else None.
     """
 
     jaxpr: Jaxpr
@@ -348,14 +365,18 @@ class LoopRun(NamedTuple):
 
     @property
     def start(self) -> tuple:
-        """The state of the record: iterations, how many are recorded, which, the tapes."""
+        """The initial record.
+
+        It has the number of iterations so far, the number of recorded iterations, the flag of NaN
+        and infinities, the indices of recorded iterations, and their tapes.
+        """
         length = self.jaxpr.out_avals[0].shape[0]
         zero = jnp.zeros((), np.int32)
         tapes = jnp.zeros((self.slots, length), F64)
         return zero, zero, jnp.zeros((), bool), jnp.full(self.slots, -1.0, F64), tapes
 
     def advance(self, take: Any, record: tuple, carry: Sequence, rows: Sequence) -> tuple:
-        """Do one iteration; return the record, the carry and the ys."""
+        """Run one iteration; return the record, the carry and the ys."""
         i, k, seen, turns, tapes = record
         if self.take is not None:
             take = take & self.take
@@ -370,7 +391,7 @@ class LoopRun(NamedTuple):
         return record, outs[:n], outs[n:]
 
     def run_turns(self, turns: range) -> tuple[list, Any]:
-        """Run a loop of known length; return results, and what goes on the tape."""
+        """Run a loop of known length; return its results, and its part of the tape."""
         length = len(turns)
         rest = self.slots - FIRST - 1
         stride = max(1, -(-(length - FIRST) // rest))
@@ -394,7 +415,7 @@ class LoopRun(NamedTuple):
     def run_while(
         self, test: Jaxpr, looks: Sequence, avals: Sequence, still: Sequence[bool]
     ) -> tuple[list, Any]:
-        """Run a loop for as long as the narrow run does."""
+        """Run a while loop; the condition reads the narrow values."""
 
         def goes_on(carry: Sequence) -> Any:
             narrow = [v.narrow for v in collect_values(avals, carry)]
@@ -423,19 +444,25 @@ class LoopRun(NamedTuple):
         return list(carry), self.pack(record)
 
     def pack(self, record: tuple) -> Any:
-        """Return the record of a loop as a vector."""
+        """Return the record of a loop as a vector, the part of the tape."""
         i, _, _, turns, tapes = record
         return jnp.concatenate([to_numbers(i), turns, tapes.ravel()])
 
 
 def hold(arrays: Sequence[Any]) -> list:
-    """Return arrays as they are, rounded: XLA must not fuse operations, as a product and a sum."""
+    """Return arrays behind an optimization barrier, so that each is rounded to its dtype.
+
+    Otherwise XLA could fuse operations, such as a product and a sum, and skip the rounding.
+    """
     plain = all(type(typeof(x)) is ShapedArray for x in arrays)
     return list(lax.optimization_barrier(list(arrays))) if arrays and plain else list(arrays)
 
 
 def flatten_values(values: Sequence[Value]) -> list:
-    """Return values as arrays: each, and what stands beside it if its type is followed."""
+    """Return values as a flat list of arrays.
+
+    A value of a followed type gives two arrays: the narrow value and its counterpart.
+    """
     flat: list[Any] = []
     for v in map(fill_beside, values):
         flat += [v.narrow] if v.beside is None else [v.narrow, v.beside]
@@ -443,18 +470,18 @@ def flatten_values(values: Sequence[Value]) -> list:
 
 
 def collect_values(avals: Sequence[Any], flat: Sequence[Any]) -> list[Value]:
-    """Return the values of given types from what `flatten_values` returned."""
+    """Return the values of the given types from the list of `flatten_values`."""
     arrays = iter(flat)
     return [
         Value(next(arrays), next(arrays)) if is_followed(a) else Value(next(arrays)) for a in avals
     ]
 
 
-# --- what is recorded of an equation --------------------------------------------------------------
+# --- the record of an equation --------------------------------------------------------------------
 
 
 def to_numbers(x: Any) -> Any:
-    """Return an array as a vector of float64; complex numbers by their moduli."""
+    """Return an array as a vector of float64. Complex numbers give their absolute values."""
     x = jnp.asarray(x)
     if dtypes.is_complex(x.dtype):
         x = jnp.abs(x)
@@ -462,7 +489,7 @@ def to_numbers(x: Any) -> Any:
 
 
 class Look:
-    """What can be recorded of an equation."""
+    """Computes the parts of the record of an equation, from its operands and its result."""
 
     def __init__(
         self, eqn: Eqn, operation: Operation | None, ins: Sequence[Value], out: Value,
@@ -479,18 +506,22 @@ class Look:
         self.which = first_followed([v.aval for v in eqn.outvars])
 
     def positions(self) -> np.ndarray:
-        """Return the places of the samples in the flat result."""
+        """Return the positions of the samples in the flattened result."""
         every = np.arange(int(np.prod(self.shape, dtype=np.int64))).reshape(self.shape)
         steps = tuple(np.s_[:: int(s)] for s in self.sampling.result)
         return every[steps].ravel()[:: self.stride]
 
     def sample_result(self, x: Any, sliced: bool = False) -> Any:
-        """Return the samples of an array of the result's shape, or of that of its part."""
+        """Return the samples of an array.
+
+        The array has the shape of the result. If `sliced` is True, it has the shape of the sampled
+        part of the result.
+        """
         part = x if sliced else take_steps(x, self.sampling.result)
         return to_numbers(part)[:: self.stride]
 
     def read_fields(self) -> list:
-        """Return the vectors that are recorded, in the order of FIELDS."""
+        """Return the vectors of the record, in the order of FIELDS."""
         error = find_error(self.out)
         narrow = self.sample_result(self.out.narrow)
         wide = self.sample_result(widen_value(self.out))
@@ -498,11 +529,14 @@ class Look:
         return [narrow, wide, total, self.read_added(), self.read_scale(), self.read_inherited()]
 
     def sample_error(self, error: Any) -> Any:
-        """Return samples of the narrow minus the wide result, unsigned."""
+        """Return samples of the absolute error."""
         return jnp.abs(self.sample_result(error))
 
     def run_part(self, change: Callable) -> Any:
-        """Return the part of the result in the wide type, of narrow operands that are changed."""
+        """Return the sampled part of the result, computed in the wide type.
+
+        `change` is a function that is applied to each narrow operand first.
+        """
         taken = [
             self.sampling.take_operand(i, v.narrow) if typeof(v.narrow).shape else v.narrow
             for i, v in enumerate(self.ins)
@@ -513,7 +547,7 @@ class Look:
         return operation.run_wide([change(widen_value(Value(x))) for x in taken])[self.which]
 
     def read_added(self) -> Any:
-        """Return the errors of this operation alone, on the operands of the narrow run."""
+        """Return the errors that this operation adds, on the operands of the narrow run."""
         if self.operation is None or self.eqn.primitive.elements in (
             Elements.CHOSEN, Elements.PLACED
         ):  # fmt: skip
@@ -528,13 +562,16 @@ class Look:
         return jnp.abs(self.sample_complex(self.out.narrow) - exact)
 
     def sample_complex(self, x: Any, sliced: bool = False) -> Any:
-        """Return samples in the wide type, complex ones too."""
+        """Return samples in the wide type. Complex samples stay complex."""
         part = x if sliced else take_steps(x, self.sampling.result)
         dtype = np.complex128 if dtypes.is_complex(part.dtype) else F64
         return jnp.ravel(part).astype(dtype)[:: self.stride]
 
     def read_scale(self) -> Any:
-        """Return the sums of absolute terms whose sums are the results; 0 for other operations."""
+        """Return the sums of the absolute terms of sums; 0 for operations that do not sum.
+
+        The ratio of this sum to the result tells how many digits cancel.
+        """
         prim, operation = self.eqn.primitive, self.operation
         nothing = jnp.zeros(self.count, F64)
         if operation is None or prim.elements is not Elements.NEW:
@@ -559,7 +596,7 @@ class Look:
         return jnp.abs(self.sample_result(x))
 
     def read_inherited(self) -> Any:
-        """Return the relative errors that operands have: the largest for each sample."""
+        """Return, for each sample, the largest relative error of the operands."""
         found = jnp.zeros(self.count, F64)
         for v in self.ins:
             if v.beside is None:
@@ -574,7 +611,7 @@ class Look:
         return found
 
     def read_facts(self) -> list:
-        """Return what is recorded of all elements."""
+        """Return the facts about all elements of the result."""
         given = [v.narrow for v in self.ins if is_followed(typeof(v.narrow))]
         return measure_facts(self.out.narrow, given)
 
@@ -591,17 +628,17 @@ class Look:
         return [*[jnp.zeros((), F64)] * (len(FACTS) - 1), wrapped]
 
     def try_rewrite(self, match: Any, leaves: Sequence[Value]) -> list:
-        """Return what a rewrite computes of the narrow operands, in both types."""
+        """Return samples of a rewrite on the narrow operands, computed in both types."""
         narrow = [v.narrow for v in leaves]
         wide = [widen_value(Value(x)) for x in narrow]
         return [self.sample_result(match.rewrite(xs)) for xs in (narrow, wide)]
 
 
 def measure_facts(x: Any, given: Sequence[Any]) -> list:
-    """Return what is recorded of all elements of a result, in the order of FACTS.
+    """Return the facts about all elements of a result, in the order of FACTS without `wrapped`.
 
-    One pass over an array finds its largest element, which is NaN or infinite if any is. They are
-    counted only then.
+    One pass over an array finds its largest absolute value. It is NaN or infinite if any element
+    is. NaN and infinities are counted only in that case, since counting takes more passes.
     """
     top = lambda v: jnp.max(jnp.abs(v), initial=0.0).astype(F64)
     count = lambda mask: jnp.sum(mask).astype(F64)
@@ -622,7 +659,7 @@ def measure_facts(x: Any, given: Sequence[Any]) -> list:
 
 
 class Output:
-    """A result of the program, as what is recorded."""
+    """A result of the program. It has the attributes of a `Site`, for its record."""
 
     def __init__(self, number: int, aval: Any):
         self.number = number
@@ -634,7 +671,7 @@ class Output:
 
 
 def record_result(number: int, out: Value, tape: Tape) -> None:
-    """Note what is to be recorded of a result of the program."""
+    """Add the record of a result of the program to the tape."""
     aval = typeof(out.narrow)
     if not is_followed(aval) or not aval.size:
         return
@@ -654,9 +691,10 @@ def record_result(number: int, out: Value, tape: Tape) -> None:
 
 
 def plan_integers(eqn: Eqn) -> Callable | None:
-    """Return the function that does arithmetic of integers in float64; None for other operations.
+    """Return a function that computes an operation on integers in float64.
 
-    Unsigned integers of 32 and 64 bits are left out: hashes and random numbers wrap on purpose.
+    Return None for other operations. Unsigned integers of 32 and 64 bits are skipped, because
+    hashes and random number generators wrap on purpose.
     """
     prim, outs = eqn.primitive, [v.aval for v in eqn.outvars]
     avals = [v.aval for v in eqn.invars]

@@ -1,8 +1,8 @@
-"""Rewrites that keep precision: which formulas of a program have one, and whether it helps.
+"""Find formulas in a program that have a more precise rewrite.
 
-A row of `REMEDIES` has the formula as it is usually written and its rewrite, both as functions. The
-formula is staged, and looked for in the user's program. Where it is found, the rewrite is computed
-from the same operands, in the narrow and in the wide type: it is proposed if its error is smaller.
+A row of `REMEDIES` has the usual form of a formula and its rewrite, both as functions. The formula
+is staged, and the user's program is searched for it. If it is found, the rewrite is computed from
+the same operands, in the narrow and in the wide type. It is proposed if its error is smaller.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from weft.errors import ShapeError
 from weft.primitives.elementwise import add_p, mul_p
 from weft.util import memoize
 
-LENGTH = 5  # of the vectors for which formulas with sums are staged
+LENGTH = 5  # of the vectors that formulas with sums are staged for
 EITHER_ORDER = frozenset((add_p, mul_p))
-THROUGH = (Elements.MOVED,)  # operations that a formula may have between its own
+THROUGH = (Elements.MOVED,)  # operations that are skipped when a formula is matched
 
 
 class Remedy(NamedTuple):
-    """A rewrite: its code, the formulas it is for, and the function that computes it.
+    """A rewrite: its code, the formulas that it replaces, and the function that computes it.
 
-    With `sums`, operands are vectors that the formula sums, and the rewrite takes `axis`.
+    If `sums` is True, the operands are vectors that the formula sums over, and the rewrite takes
+    an argument `axis`.
     """
 
     code: str
@@ -41,12 +42,12 @@ class Remedy(NamedTuple):
 
 
 def square(x: Any) -> Any:
-    """Return x squared, as the rewrites here write it."""
+    """Return x squared."""
     return x * x
 
 
 def scaled_norm(x: Any, axis: Any) -> Any:
-    """Return a norm whose squares neither overflow nor underflow."""
+    """Return a norm. The operand is scaled first, so that its squares stay in range."""
     top = jnp.max(jnp.abs(x), axis, keepdims=True)
     top = jnp.where(top == 0, 1, top)
     return jnp.squeeze(top, axis) * jnp.sqrt(jnp.sum(square(x / top), axis))
@@ -180,7 +181,7 @@ class Match(NamedTuple):
         return self.remedy.code
 
     def rewrite(self, xs: Sequence[Any]) -> Any:
-        """Return what the rewrite computes of operands."""
+        """Return the result of the rewrite for the given operands."""
         return self.remedy.rewrite(*xs, **({"axis": self.axes} if self.remedy.sums else {}))
 
 
@@ -236,7 +237,7 @@ def is_sensible(eqn: Eqn, leaves: Sequence[Any], remedy: Remedy, axes: tuple[int
 
 
 def skip_moves(atom: Any, makers: dict[Var, Eqn]) -> Any:
-    """Return the value that broadcasts, reshapes and such lead to."""
+    """Return the value in front of a chain of broadcasts, reshapes and the like."""
     while type(atom) is not Literal and atom in makers:
         eqn = makers[atom]
         if eqn.primitive.elements not in THROUGH or len(eqn.invars) != 1:
@@ -246,7 +247,7 @@ def skip_moves(atom: Any, makers: dict[Var, Eqn]) -> Any:
 
 
 class Search:
-    """The search for a formula in a program: what its parameters stand for so far."""
+    """The search for a formula in a program, with the values that its parameters stand for."""
 
     def __init__(self, own: dict[Var, Eqn], makers: dict[Var, Eqn]):
         self.own, self.makers = own, makers

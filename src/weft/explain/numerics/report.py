@@ -1,4 +1,4 @@
-"""The report on precision: its tables, in the terminal and as a page."""
+"""The report on precision: its tables, for the terminal and for a page."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from weft.explain.origins import NOWHERE, Place
 from weft.explain.page import Mark, Printed
 from weft.explain.tables import Table
 
-ORDER_DIGITS = 3.0  # cancelled by a sum, from which on its order matters
+ORDER_DIGITS = 3.0  # if a sum cancels at least this many digits, its order matters
 
 
 class LineError(NamedTuple):
-    """What the operations of one line do to precision.
+    """The errors of the operations of one line.
 
     Attributes:
       place: the user's line.
@@ -29,13 +29,14 @@ class LineError(NamedTuple):
       operations: the names of the operations.
       added: the median and the largest error that an operation of the line adds, in ulps.
       passed: the median and the largest error of the results of the line, in ulps.
-      worst: the index of the largest error in its result, and the iterations of the loops around.
+      worst: the index of the largest error in its result, and the iterations of the loops around
+        the line.
       digits: the most decimal digits lost to cancellation.
       largest, smallest: the range of the absolute values of results, without zeros.
-      overflow, underflow: decades between that range and those of the dtype.
-      nans, infs: NaN and infinities among the results that were looked at.
+      overflow, underflow: decades between this range and the limits of the dtype.
+      nans, infs: the numbers of NaN and of infinities among the recorded results.
       dtype: the dtype of the results.
-      values: elements of the result of the line's last operation, as they are.
+      values: recorded elements of the result of the line's last operation, in the narrow run.
     """
 
     place: Place
@@ -62,9 +63,9 @@ class ResultError(NamedTuple):
       number: the place of the result among all results, as `tree_leaves` lists them.
       aval: the type of the result.
       median, worst: errors in ulps.
-      digits: the number of decimal digits that are right, in nearly all elements.
-      nans, infs: NaN and infinities.
-      values: the elements that were looked at.
+      digits: the number of correct decimal digits, in nearly all elements.
+      nans, infs: the numbers of NaN and of infinities.
+      values: the recorded elements.
     """
 
     number: int
@@ -78,7 +79,7 @@ class ResultError(NamedTuple):
 
 
 class Numerics(Printed):
-    """What a program does to precision. `print` it, or `save` it as a page.
+    """A report on the precision of a program. `print` it, or `save` it as a page.
 
     Attributes:
       findings: lines that lose precision or make NaN, the worst first, each with `kind`, `place`,
@@ -111,7 +112,7 @@ class Numerics(Printed):
 
     @property
     def tables(self) -> list[Table]:
-        """What is printed."""
+        """The tables of the printed report."""
         every = [
             finding_table(self.findings),
             result_table(self.results),
@@ -126,7 +127,7 @@ class Numerics(Printed):
 
     @property
     def marks(self) -> dict[Place, Mark]:
-        """What is shown beside the user's source on the page."""
+        """The notes beside the user's source lines on the page."""
         found: dict[Place, Mark] = {}
         accused = {f.place: f for f in self.findings}
         for line in self.lines:

@@ -1,4 +1,4 @@
-"""Tapes read: what was recorded of each equation, and figures of it."""
+"""Read tapes: the samples of each equation, and statistics of them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,25 @@ import numpy as np
 from weft import dtypes
 from weft.explain.numerics.recording import FACTS, FIELDS, Branched, Looped, Sampled
 
-FAIR = 0.03  # of the elements of a result may be far off, as those near zero are
+FAIR = 0.03  # of a result's elements; fewer may be far off, as elements near zero are
 
 
 class Sample(NamedTuple):
-    """What was recorded of an equation in one iteration of the loops around it.
+    """The record of an equation in one iteration of the loops around it.
 
-    Arrays have an entry for each element that was looked at; `errors` are those of the narrow
-    result against the wide run, `added` against the wide operation on the narrow operands.
+    Arrays have an entry for each sampled element.
+
+    Attributes:
+      turns: the iteration of each loop around the equation.
+      narrow: the results of the narrow run.
+      wide: the results of the wide run.
+      errors: the absolute differences of the narrow and the wide results.
+      added: the errors that the operation itself adds. They are the absolute differences between
+        the narrow results and the results of the wide operation on the narrow operands.
+      scale: for sums, the sums of absolute terms; else 0.
+      inherited: the largest relative errors of the operands.
+      facts: figures of all elements, by the names in FACTS.
+      rewrites: for each rewrite, its results in the narrow and then in the wide type.
     """
 
     turns: tuple[int, ...]
@@ -30,13 +41,13 @@ class Sample(NamedTuple):
     scale: np.ndarray
     inherited: np.ndarray
     facts: dict[str, float]
-    rewrites: Sequence[np.ndarray]  # for each, its results in the narrow and the wide type
+    rewrites: Sequence[np.ndarray]
 
 
 def read_tape(
     layout: Sequence[Any], tape: np.ndarray, turns: tuple[int, ...] = ()
 ) -> Iterator[tuple[Any, Any]]:
-    """Go over what is on a tape: what each part was noted for, and the samples."""
+    """Yield each part of a tape: its item in the layout, and its sample."""
     at = 0
     for item in layout:
         part = tape[at : at + item.size]
@@ -61,7 +72,7 @@ def read_tape(
 
 
 def read_sample(item: Sampled, part: np.ndarray, turns: tuple[int, ...]) -> Sample:
-    """Return the samples of one equation."""
+    """Return the sample of one equation from its part of the tape."""
     count = len(FIELDS) + 2 * item.more
     fields = part[: count * item.count].reshape(count, item.count)
     facts = dict(zip(FACTS, part[count * item.count :].tolist(), strict=True))
@@ -69,7 +80,7 @@ def read_sample(item: Sampled, part: np.ndarray, turns: tuple[int, ...]) -> Samp
 
 
 def ulp_of(values: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return the units in the last place of a dtype at given values."""
+    """Return the unit in the last place (ulp) of a dtype at each value."""
     info = dtypes.finfo(dtypes.real_dtype(dtype))
     tiny = float(info.smallest_normal)
     sizes = np.clip(np.abs(values), tiny, float(info.max))
@@ -78,7 +89,7 @@ def ulp_of(values: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 class Record:
-    """All that was recorded of one equation, or of one result of the program."""
+    """All samples of one equation, or of one result of the program."""
 
     def __init__(self, item: Sampled, path: Sequence[int] = ()):
         self.item = item
@@ -91,26 +102,29 @@ class Record:
         return self.site.aval.dtype
 
     def join(self, field: str) -> np.ndarray:
-        """Return a field of all samples."""
+        """Return a field of all samples, concatenated."""
         return np.concatenate([getattr(s, field) for s in self.samples])
 
     def rank(self, sample: Sample) -> list[int]:
-        """Return what sorts samples in the order in which their equations ran."""
+        """Return a key that sorts samples by the time that their equations ran."""
         turns = iter(sample.turns)
         return [next(turns) if place < 0 else place for place in self.path]
 
     def total(self, fact: str) -> float:
-        """Return a fact, summed over the iterations that were recorded."""
+        """Return a fact, summed over the recorded iterations."""
         return sum(s.facts[fact] for s in self.samples)
 
     @functools.cached_property
     def ulps(self) -> np.ndarray:
-        """Errors against the wide run, in units in the last place; NaN where there is no number."""
+        """Errors against the wide run, in ulps.
+
+        An entry is NaN if the error is NaN or the wide value is not finite.
+        """
         return measure_ulps(self.join("errors"), self.join("wide"), self.dtype)
 
     @functools.cached_property
     def added_ulps(self) -> np.ndarray:
-        """Errors that the operation adds, in units in the last place of its result."""
+        """Errors that the operation adds, in ulps of its result."""
         return measure_ulps(self.join("added"), self.join("narrow"), self.dtype)
 
     @functools.cached_property
@@ -125,7 +139,7 @@ class Record:
         return np.clip(np.nan_to_num(digits, nan=0.0, posinf=most), 0, most)
 
     def worst(self) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
-        """Return the largest error in ulps, the index of it, and in which iterations."""
+        """Return the largest error in ulps, the index of the element, and the iterations."""
         best: tuple[float, tuple[int, ...], tuple[int, ...]] = (0.0, (), ())
         places = self.item.positions()
         for s in self.samples:
@@ -141,7 +155,7 @@ class Record:
 
 
 def measure_ulps(errors: np.ndarray, values: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return errors in units in the last place of values; NaN where there is no number."""
+    """Return errors in ulps of `values`. Nonzero errors of values that are not finite are NaN."""
     if not dtypes.is_inexact(dtype):
         return np.zeros(len(errors))
     with np.errstate(all="ignore"):
@@ -149,20 +163,23 @@ def measure_ulps(errors: np.ndarray, values: np.ndarray, dtype: Any) -> np.ndarr
 
 
 def find_spread(values: np.ndarray) -> tuple[float, float]:
-    """Return the median and the largest of values, without NaN."""
+    """Return the median and the maximum of values, ignoring NaN."""
     kept = values[~np.isnan(values)]
     return (float(np.median(kept)), float(kept.max())) if len(kept) else (0.0, 0.0)
 
 
 def relative(errors: np.ndarray, wide: np.ndarray) -> np.ndarray:
-    """Return errors relative to the wide values; 0 where there is no error."""
+    """Return errors divided by the absolute wide values; 0 for zero errors and for NaN."""
     with np.errstate(all="ignore"):
         found = errors / np.abs(wide)
     return np.where(errors == 0, 0.0, np.where(np.isnan(found), 0.0, found))
 
 
 def order_sites(layout: Sequence[Any], prefix: tuple[int, ...] = ()) -> dict[int, tuple[int, ...]]:
-    """Return the place of each equation in its program, and of the programs around it."""
+    """Return the path of each sampled equation: its position in the layout and around it.
+
+    A -1 in a path stands for the iteration of a loop.
+    """
     found: dict[int, tuple[int, ...]] = {}
     for i, item in enumerate(layout):
         if isinstance(item, Sampled):

@@ -1,8 +1,9 @@
-"""Values beside themselves in a wider type, and operations on both.
+"""Values that are computed in a narrow and in a wide type, and operations on both.
 
-Floats of fewer than 64 bits are followed in float64, complex64 in complex128. A float64 is followed
-by its error: a second float64 that is added to it (Langlois's CENA method). Integers, booleans and
-keys are what the narrow run has: control flow goes where the narrow run goes.
+The narrow run is the user's program. The wide run follows it: floats of fewer than 64 bits in
+float64, complex64 in complex128. A float64 is followed by its error, a second float64 that is added
+to it (Langlois's CENA method). Integers, booleans and random keys are not followed: the wide run
+takes them from the narrow run, and so takes the same branches.
 """
 
 from __future__ import annotations
@@ -29,16 +30,18 @@ from weft.primitives.tokens import optimization_barrier_p
 from weft.transforms.jvp import jvp
 
 F64, C128 = np.dtype(np.float64), np.dtype(np.complex128)
-SPLITTER = 2.0**27 + 1  # Dekker's, for 53 bits
-MAX_ON_HOST = 4096  # elements of functions that NumPy computes
-MAX_PRODUCTS = 1 << 18  # in a product of matrices whose rounding is computed
+SPLITTER = 2.0**27 + 1  # splits 53 bits in half (Dekker)
+MAX_ON_HOST = 4096  # elements; larger arrays are not computed with NumPy
+MAX_PRODUCTS = 1 << 18  # in a matrix product; the rounding error of larger ones is unknown
 
 
 class Value(NamedTuple):
-    """A value of the narrow run, and what stands beside it.
+    """A value of the narrow run, and its counterpart in the wide run.
 
-    `beside`: the value in the wider type; the error, where the value has 64 bits already; None if
-    the value is exact, or nothing more is known of it.
+    Attributes:
+      narrow: the value of the narrow run.
+      beside: the value in the wider type. If the narrow value has 64 bits already, the error of the
+        narrow value. None if the value is exact, or its error is unknown.
     """
 
     narrow: Any
@@ -46,7 +49,7 @@ class Value(NamedTuple):
 
 
 def is_wide(dtype: Any) -> bool:
-    """Return True for the dtypes beside which errors are kept: no wider one computes."""
+    """Return True for float64 and complex128, which are followed by their errors."""
     return dtype in (F64, C128)
 
 
@@ -79,7 +82,10 @@ def find_error(value: Value) -> Any:
 
 
 def fill_beside(value: Value) -> Value:
-    """Return the value with what stands beside it, also where that says no more."""
+    """Return the value with `beside` set if its type is followed.
+
+    If `beside` was None, it becomes the widened narrow value, or an error of zero.
+    """
     aval = typeof(value.narrow)
     if not is_followed(aval) or value.beside is not None:
         return value
@@ -88,20 +94,20 @@ def fill_beside(value: Value) -> Value:
 
 
 class Operation(NamedTuple):
-    """An equation, as it is done in the wide type: see `plan_operation`."""
+    """An equation that can be computed in the wide type: see `plan_operation`."""
 
     eqn: Eqn
     paired: bool  # errors are computed, not wide values
     params: dict
 
     def run_wide(self, operands: Sequence[Any]) -> list:
-        """Return the results in the wide type, of operands in the wide type."""
+        """Return the results in the wide type, for operands in the wide type."""
         return self.eqn.primitive.apply(*operands, **self.params)
 
     def run_beside(
         self, ins: Sequence[Value], outs: Sequence[Any], in_loop: bool = False
     ) -> list[Value]:
-        """Return the results of the narrow run with what stands beside them."""
+        """Return the results of the narrow run, with their counterparts in the wide run."""
         if not self.paired:
             found = self.run_wide(list(map(widen_value, ins)))
             return [Value(y, w if is_followed(typeof(y)) else None) for y, w in zip(outs, found)]
@@ -124,7 +130,7 @@ class Operation(NamedTuple):
 
 
 def push_errors(eqn: Eqn, ins: Sequence[Value]) -> list:
-    """Return the errors of results that errors of operands make, to first order; None for zero."""
+    """Propagate errors of operands to the results, to first order; None stands for zero."""
     primals = [v.narrow for v in ins]
     dots: list[Any] = []
     for v in ins:
@@ -136,10 +142,11 @@ def push_errors(eqn: Eqn, ins: Sequence[Value]) -> list:
 
 
 def plan_operation(eqn: Eqn) -> Operation | None:
-    """Return how to do an equation in the wide type; None if its results are as the narrow run's.
+    """Return how to compute an equation in the wide type.
 
-    These are decisions (rounding to integers, comparisons), random numbers, calls of the host, and
-    operations that the wide type does not have.
+    Return None if the wide run takes the results of the narrow run. This holds for discrete
+    operations (rounding to integers, comparisons), random numbers, host calls, and operations that
+    do not exist for the wide type.
     """
     prim = eqn.primitive
     ins, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
@@ -171,7 +178,7 @@ def widen_aval(aval: ShapedArray) -> ShapedArray:
 
 
 def widen_param(x: Any) -> Any:
-    """Return a parameter of an equation for the wide type: dtypes of results are widened."""
+    """Return a parameter of an equation for the wide type: a float or complex dtype is widened."""
     is_dtype = isinstance(x, np.dtype) and dtypes.is_inexact(x)
     return widen_dtype(x) if is_dtype else x
 
@@ -180,9 +187,12 @@ def widen_param(x: Any) -> Any:
 
 
 class Sampling(NamedTuple):
-    """The part of an equation that is looked at: slices of its operands and of its results.
+    """The sampled part of an equation: strided slices of its operands and of its result.
 
-    `steps`: the step along each axis of each operand, and of the results; `whole` if all are 1.
+    Attributes:
+      operands: for each operand, the step along each axis.
+      result: the step along each axis of the result.
+      whole: True if all steps are 1.
     """
 
     operands: Sequence[Sequence[int]]
@@ -190,7 +200,7 @@ class Sampling(NamedTuple):
     whole: bool
 
     def take_operand(self, i: int, x: Any) -> Any:
-        """Return the part of an operand that the sample of the result depends on."""
+        """Return the part of an operand that the sampled part of the result depends on."""
         return take_steps(x, self.operands[i])
 
 
@@ -203,10 +213,11 @@ def take_steps(x: Any, steps: Sequence[int]) -> Any:
 
 
 def plan_sampling(eqn: Eqn, limit: int) -> Sampling:
-    """Return which part of an equation's first result to look at: at most `limit` elements.
+    """Return the part of an equation's first result to sample: at most `limit` elements.
 
-    The primitive says which axes of operands go along with axes of the result. Where that is not
-    enough to make the part small, all of the operation is done, and elements of it are looked at.
+    The primitive tells which axes of operands correspond to axes of the result. If slicing these
+    axes does not make the part small enough, the whole operation is computed and elements of its
+    result are sampled.
     """
     avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
     none = [[1] * getattr(a, "ndim", 0) for a in avals]
@@ -345,9 +356,9 @@ ROUNDINGS: dict[str, Callable] = {
 
 
 def find_longer(eqn: Eqn) -> Callable | None:
-    """Return NumPy's function for an operation, which computes in the longest type, if it has one.
+    """Return NumPy's function for an operation, which supports `longdouble`; None if there is none.
 
-    That type has 64 bits for the significand on x86.
+    On x86, `longdouble` has a significand of 64 bits.
     """
     prim = eqn.primitive
     function = getattr(np, prim.name, None)
@@ -356,7 +367,7 @@ def find_longer(eqn: Eqn) -> Callable | None:
 
 
 def correct_on_host(function: Callable, z: np.ndarray, *xs: np.ndarray) -> np.ndarray:
-    """Return a function of operands in the longest type, minus the rounded result."""
+    """Return `function(*xs) - z`, computed in `longdouble`. `z` is the rounded result."""
     long = [np.asarray(x, np.longdouble) for x in xs]
     with np.errstate(all="ignore"):
         off = function(*long) - np.asarray(z, np.longdouble)
@@ -366,9 +377,10 @@ def correct_on_host(function: Callable, z: np.ndarray, *xs: np.ndarray) -> np.nd
 def find_roundings(
     eqn: Eqn, ins: Sequence[Any], outs: Sequence[Any], in_loop: bool = False
 ) -> list:
-    """Return the exact results of an equation, minus the rounded ones; None where not known.
+    """Return the exact minus the rounded results of an equation; None for an unknown result.
 
-    Functions that take a call of the host count as exact in loops, and for large arrays.
+    Some functions need a call of the host. In loops and for large arrays that would be too slow, so
+    their results are unknown there unless there is a rule in `ROUNDINGS`.
     """
     unknown = [None] * len(outs)
     aval = typeof(outs[0])
