@@ -269,7 +269,7 @@ def reshape(x: Any, shape: Sequence[int]) -> Any:
 
 
 def gather(xs: Sequence[Any], out: ShapedArray, attrs: dict) -> Any:
-    """Return windows of an array; indices are clipped, as those of StableHLO are."""
+    """Return windows of an array; indices are clipped, as StableHLO clips them."""
     dims = read_dims(attrs["dimension_numbers"])
     pick = lambda name: dims.get(name, ())
     numbers = indexing.GatherDimensionNumbers(

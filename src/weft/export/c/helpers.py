@@ -39,7 +39,7 @@ static inline T weft_N(P re, P im) {
   return both.z;
 }"""
 
-# Functions of one kind, by what is between "weft_" and the kind.
+# Functions of one kind, by the part of their name between "weft_" and the kind.
 TYPED = {
     "max": """
 static inline T weft_max_N(T a, T b) { return a > b || a != a ? a : b; }""",

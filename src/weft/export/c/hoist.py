@@ -60,7 +60,7 @@ def hoist(block: list[Statement]) -> None:
 
 
 def split_loop(loop: For) -> list[Statement]:
-    """Take out of a loop what does not depend on it; what was taken out."""
+    """Remove the loop-invariant statements from a loop, and return them."""
     names, buffers = list_written(loop.body)
     names.add(loop.name)
     moved: list[Statement] = []

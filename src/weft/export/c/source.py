@@ -47,10 +47,10 @@ class Parameter:
     """An argument or a result of the function in C.
 
     Attributes:
-      name: its name.
-      path: what it is in Python.
-      aval: its type.
-      by_value: whether it is passed by value.
+      name: the name in C.
+      path: the name of the same value in Python.
+      aval: the type.
+      by_value: True if the argument is passed by value, False if by a pointer.
     """
 
     name: str
