@@ -222,7 +222,7 @@ def read_fields(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_fields(fields: dict[str, Any]) -> None:
-    """Raise where the fields of a program do not fit each other."""
+    """Raise if the fields of a program are inconsistent."""
     ins, outs, kept = (fields[k] for k in ("in_avals", "out_avals", "module_kept_var_idx"))
     leaves = fields["in_tree"].num_leaves, fields["out_tree"].num_leaves
     fits = leaves == (len(ins), len(outs)) and set(kept) <= set(range(len(ins)))

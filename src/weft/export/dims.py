@@ -450,7 +450,7 @@ def find_order(a: Size, b: Size, sign: str) -> bool | None:
 
 
 def find_bounds(x: Size, depth: int = _DEPTH) -> tuple[float, float]:
-    """The least and the greatest value that an expression is known to have."""
+    """Return a lower and an upper bound of an expression."""
     if not isinstance(x, Dim):
         return x, x
     key = (x, depth)
@@ -464,7 +464,7 @@ def find_bounds(x: Size, depth: int = _DEPTH) -> tuple[float, float]:
             ends = [count * e for e in bound_monomial(monomial, x.scope, depth)]
             low, high = low + min(ends), high + max(ends)
         for constraint in x.scope.known(x) if depth else ():
-            less, times = remove_term(x, constraint, depth)  # x = less + times * constraint
+            less, times = remove_term(x, constraint, depth)  # x = less + times * (a value >= 0)
             if times:
                 ends = find_bounds(less, depth - 1)
                 low, high = (max(low, ends[0]), high) if times > 0 else (low, min(high, ends[1]))
@@ -507,7 +507,7 @@ def put_factor(x: Dim, factor: Factor, value: Size) -> Size:
 
 
 def remove_term(x: Dim, constraint: Dim, depth: int) -> tuple[Size, int]:
-    """`x` without a multiple of a constraint that cancels a term of it, and the factor of that.
+    """Subtract a multiple of a constraint to cancel a term of `x`; return the rest and the factor.
 
     The multiple may have further factors, if they are at least 0.
     """
@@ -524,7 +524,7 @@ def remove_term(x: Dim, constraint: Dim, depth: int) -> tuple[Size, int]:
 
 
 def divide_monomial(a: Monomial, b: Monomial) -> Monomial | None:
-    """The product of the factors of `a` that are not of `b`; None where `b` is not part of  `a`."""
+    """Return the monomial `a` / `b`, or None if `b` does not divide `a`."""
     powers = dict(a)
     for factor, power in b:
         powers[factor] = powers.get(factor, 0) - power

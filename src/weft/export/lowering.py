@@ -77,7 +77,7 @@ def lower_exported(
 
 
 def place_values(placement: Placement, asked: Sequence[Any], count: int) -> list:
-    """The shardings of arguments or results; None for those that nothing is said of."""
+    """Return the shardings of arguments or results; None where no sharding is set."""
     found = placement.arguments or asked or [None] * count
     return [s if hasattr(s, "mesh") else None for s in found]
 

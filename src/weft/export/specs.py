@@ -96,7 +96,7 @@ class SymbolicScope:
                 yield from (d for d in found if isinstance(d, Dim))
 
     def check_same(self, other: Dim) -> None:
-        """Raise where a size is of another scope."""
+        """Raise if a size belongs to another scope."""
         if other.scope is not self:
             raise ShapeError(
                 f"symbolic sizes: must be of one scope; got {other} of another"
@@ -282,7 +282,7 @@ def symbolic_dim_bounds(p: Size) -> tuple[float, float]:
       p: a size, symbolic or a number.
 
     Returns:
-      A pair: the least and the greatest value. They are ints, or infinite floats.
+      A pair: the lower and the upper bound. They are ints, or infinite floats.
 
     >>> (b,) = weft.export.symbolic_shape("b", constraints=["b <= 8"])
     >>> weft.export.symbolic_dim_bounds(2 * b + 1)

@@ -202,7 +202,7 @@ class Emitter:
     # --- variables ---
 
     def let(self, ctype: str, pattern: str, args: Sequence[Any] = (), mutable: bool = False) -> str:
-        """Write a new variable; an immutable one that is known already is given instead."""
+        """Write a new variable, or return the immutable variable that already holds the value."""
         key = (ctype, pattern, tuple(args))
         is_pure = not mutable and not any(isinstance(a, Load) for a in args)
         if is_pure:
@@ -351,7 +351,7 @@ class Emitter:
         return self.let(kind.computed, found)
 
     def select(self, e: Any, operands: Any, env: Any, kind: Kind) -> str:
-        """Return a variable that holds one of two values; only that one is computed."""
+        """Return a variable that holds one of two values; only the selected value is computed."""
         test = self.condition(e.condition, operands, env)
         if isinstance(test, bool):
             return self.value(e.yes if test else e.no, operands, env, kind)

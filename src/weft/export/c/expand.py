@@ -428,7 +428,7 @@ def expand_loop(eqn: Eqn, bodies: Sequence[Any], ins: Sequence[Any]) -> list:
 
 
 def primitives_in(jaxpr: Jaxpr) -> Iterator[Eqn]:
-    """Go over the equations of an expanded program and of those that it holds."""
+    """Iterate over the equations of an expanded program and of its nested programs."""
     for eqn in jaxpr.eqns:
         yield eqn
         for region in eqn.params.get("regions", ()):

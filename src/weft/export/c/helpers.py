@@ -323,7 +323,7 @@ def write_conversion(source: Kind, to: Kind) -> str:
 
 
 def list_helpers(text: str, own: Callable[[str], bool] = lambda name: False) -> list[str]:
-    """Return the functions that a text calls, each after those that it calls itself."""
+    """Return all functions that a text calls, also indirectly; callees come before callers."""
     order: dict[str, str] = {}
 
     def visit(text: str) -> None:

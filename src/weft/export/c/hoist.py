@@ -23,7 +23,7 @@ NAME = re.compile(r"\b[ti]\d+\b")
 
 
 def names_read(statement: Let) -> set[str]:
-    """Return the variables that a new one is made of."""
+    """Return the variables that the value of a new variable reads."""
     texts = [statement.pattern]
     for a in statement.args:
         texts.append(a.index.text if isinstance(a, Load) else str(a))

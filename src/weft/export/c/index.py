@@ -18,7 +18,7 @@ UNKNOWN = 1 << 62
 
 
 class Term(NamedTuple):
-    """An integer variable of C, or an expression of one, with its least and its largest value."""
+    """An integer variable of C, or an expression of one, with a lower and an upper bound."""
 
     text: str
     low: Size = -UNKNOWN
@@ -59,7 +59,7 @@ class Index:
 
     @property
     def low(self) -> Size:
-        """The least value."""
+        """The lower bound."""
         return self.find_end(False)
 
     @property
@@ -68,7 +68,7 @@ class Index:
         return self.find_end(True)
 
     def find_end(self, upper: bool) -> Size:
-        """Return the largest value if `upper`, else the least one."""
+        """Return the upper bound if `upper`, else the lower bound."""
         total, unknown = self.constant, UNKNOWN if upper else -UNKNOWN
         for t, k in self.terms.items():
             if is_at_least(k, 0):

@@ -120,7 +120,7 @@ class Term:
 
 
 def divide(x: Term, y: Term) -> Term:
-    """x / y. An integer divided by 0 is -1, and the least one divided by -1 is itself."""
+    """x / y. An integer divided by 0 is -1. The smallest integer divided by -1 is itself."""
     if not dtypes.is_integer(x.dtype):
         return x / y
     zero = y.compare("Equal", 0)

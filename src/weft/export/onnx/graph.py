@@ -145,7 +145,7 @@ class Graph(Recorder):
 
     @contextlib.contextmanager
     def in_main(self) -> Iterator[None]:
-        """Write into the outermost graph, which those within it can read."""
+        """Write into the outermost graph. Nested graphs can read its tensors."""
         around, self.nodes = self.nodes, self.main
         try:
             yield

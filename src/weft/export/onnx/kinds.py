@@ -1,4 +1,4 @@
-"""The dtypes of tensors in ONNX, and those that operators are computed in.
+"""The dtypes of tensors in ONNX, and the dtypes that operators are computed in.
 
 An operator is computed in the dtype of its operands if onnxruntime has a kernel for it, otherwise
 in a wider dtype that gives the same results.

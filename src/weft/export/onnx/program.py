@@ -106,7 +106,7 @@ class OnnxProgram:
 
 
 def walk_nodes(graph: Any) -> Iterator[Any]:
-    """Go over the nodes of a graph and of those in its loops and branches."""
+    """Iterate over the nodes of a graph, including nodes in its loops and branches."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:

@@ -57,7 +57,7 @@ def reduce_tensor(g: Graph, kind: str, dtype: np.dtype, name: str, axes: Sequenc
 
 
 def reduce(g: Graph, xs: Sequence[Value], outs: Sequence[Any], attrs: dict) -> list[str]:
-    """Write a reduction: an operator of ONNX, or pairs of elements until one is left."""
+    """Write a reduction: an ONNX operator, or a tree that combines pairs of elements."""
     half, axes = len(xs) // 2, list(read_numbers(attrs["dimensions"]))
     (region,) = attrs["regions"]
     names, inits = [g.use(x) for x in xs[:half]], [g.use(x) for x in xs[half:]]
