@@ -1,6 +1,6 @@
-"""Attention by a kernel, native/attention.cc, which keeps no weights.
+"""Attention by a kernel, native/attention.cc, which does not store the weights.
 
-The primitives are those of nn/, which is above this folder. They are known by their form alone.
+The primitives are defined in nn/, a layer above this folder. They are recognized by their form.
 """
 
 from __future__ import annotations

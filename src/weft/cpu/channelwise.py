@@ -44,11 +44,11 @@ MIN_BLOCK_WORK = 1 << 15
 def choose_channelwise(
     x: ShapedArray, k: ShapedArray, out: ShapedArray, params: dict, plain: Callable, scope: Scope
 ) -> Callable[..., Any] | None:
-    """Return what computes a convolution in which each feature has one kernel; None for others.
+    """Return a function for a convolution with one kernel for each feature; None for others.
 
-    `plain` computes the convolution as others are computed. A product of blocks also multiplies the
-    zeros beside a kernel. Of values that are not finite these would make NaN, so such values go to
-    `plain`.
+    `plain` computes the convolution like any other one. A product of blocks also multiplies by the
+    zeros beside a kernel. They would turn values that are not finite into NaN, so `plain` computes
+    such values.
     """
     numbers = params["dimension_numbers"]
     sizes = [k.shape[a] for a in numbers.rhs_spec]
@@ -185,18 +185,18 @@ def convolve_each_batch(x: Any, k: Any, shape: tuple[int, ...], params: dict) ->
 
 
 def block_size(n: int) -> int:
-    """Return the number of neighbours along an axis that are taken together.
+    """Return the number of neighbours along an axis that form a block.
 
-    More make larger products, of which a share of about block / n is with zeros.
+    Larger blocks make larger products, but a share of about block / n of them is with zeros.
     """
     return 16 if n < 64 else 32 if n < 512 else 64
 
 
 @canonicalize_layout
 def multiply_blocks(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
-    """Neighbours along the kernel's longest axis taken together, so that matrices are multiplied.
+    """Convolve by products of matrices: neighbours along the kernel's longest axis form blocks.
 
-    The axis is the last one in what follows; what is computed there has no axis of features.
+    The functions that this one calls take that axis last, and arrays without an axis of features.
     """
     axis = max(range(k.ndim - 1), key=lambda a: (k.shape[a + 1], a))
     order = [*(a for a in range(k.ndim - 1) if a != axis), axis]

@@ -25,7 +25,7 @@ from weft.primitives.elementwise import Elementwise, mul_p, square_p
 from weft.util import is_below
 
 EXACT_SIGNS = ("", "?", "+", "*", "+*")  # sequences of operations that XLA does not fuse
-# The instructions of operations of StableHLO whose second operand is neither zero nor NaN.
+# Instructions for operations of StableHLO with a second operand that is not zero and not NaN.
 WITH_NUMBER = {"stablehlo.maximum": Own.AT_LEAST, "stablehlo.minimum": Own.AT_MOST}
 NEUTRAL = frozenset((0, 1, -1))  # numbers with which a sum or a product may be left out
 # Parameters with which the kernel computes an operation: squares and reciprocals, and rounding of
@@ -38,7 +38,7 @@ MAX_ELEMENTS = 1 << 28
 MAX_STEPS = 8  # operations of one call, and operands
 MIN_SIDE = 32  # elements of an axis that the kernel of views walks along
 BLOCK = 1024  # elements of intermediate results, which the nearest cache holds
-MAX_ONE_THREAD = 1 << 20  # bytes read and written up to which one thread is as quick as several
+MAX_ONE_THREAD = 1 << 20  # bytes read and written: up to this many, one thread is as fast
 PIECE_BYTES = 1 << 18  # bytes read and written that are worth a thread
 # Elements of transposed arrays between which the kernel is as quick as XLA's loop.
 MIN_TRANSPOSED, MAX_TRANSPOSED = 1 << 15, 1 << 23

@@ -20,10 +20,10 @@ DTYPE_OF = operator.attrgetter("aval.dtype")
 
 @memo_jaxpr
 def fuse_clusters(jaxpr: Jaxpr, target: Target) -> Jaxpr:
-    """Return the calls of kernels that compute a program; the program itself where XLA is to.
+    """Return a program of kernel calls, or the program itself if XLA should compute it.
 
-    A program is one cluster or none. Programs whose operations are to be told apart in a profile
-    are none, nor are those that may reuse the buffers of arguments.
+    A program is one cluster or none. It is none if a profile has to show its operations one by one,
+    or if the program may reuse the buffers of arguments.
     """
     possible = target.kernels and not (target.devices or target.donated or target.located)
     if not possible or jaxpr.constvars or not 0 < len(jaxpr.eqns) <= MAX_EQUATIONS:

@@ -1,7 +1,7 @@
-"""Convolutions written as others, for which XLA:CPU has a fast kernel.
+"""Rewrite convolutions as other convolutions that XLA:CPU has a fast kernel for.
 
-That kernel takes one or two axes, one group, and no zeros between the elements of lhs. All other
-convolutions take two to a hundred times as long in loops over elements.
+The kernel takes one or two axes, one group, and no zeros between the elements of lhs. XLA:CPU
+computes all other convolutions in loops over elements, which are 2 to 100 times slower.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MAX_SLICES, MAX_PARTS = 32, 32
 MIN_GROUP_FEATURES = 8  # groups of fewer input features are not convolutions of their own
 # Up to this many windows are multiplied, of this many elements in all: more are bound by memory.
 MAX_WINDOWS, MAX_COPIES = 64, 1 << 21
-# Products of matrices are worth their transposes from this many multiplications on, or from so many
-# elements of an image, and of all images, on.
+# Below these, products of matrices do not pay for their transposes: multiplications; or the
+# elements of an image, together with the elements of all images.
 MIN_POINT_WORK, MIN_IMAGE_SIZE, MIN_IMAGES_SIZE = 3 << 20, 512, 1 << 20
 
 SPATIAL = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
@@ -167,7 +167,7 @@ def cut_edges(x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
 
 
 def pad_axis(x: Any, axis: int, params: dict) -> tuple[Any, dict]:
-    """lhs with the padding and dilation of a spatial axis written out, and what is left."""
+    """Pad and dilate a spatial axis of lhs. Return lhs, and the parameters that remain."""
     config = [(0, 0, 0)] * x.ndim
     space = params["dimension_numbers"].lhs_spec[axis + 2]
     config[space] = (*params["padding"][axis], params["lhs_dilation"][axis] - 1)
@@ -176,7 +176,7 @@ def pad_axis(x: Any, axis: int, params: dict) -> tuple[Any, dict]:
 
 
 def replace_steps(params: dict, axis: int, **given: Any) -> dict:
-    """The parameters with others for a spatial axis."""
+    """Return the parameters, with some replaced for one spatial axis."""
     put = lambda name, value: (*params[name][:axis], value, *params[name][axis + 1 :])
     return {**params, **{name: put(name, value) for name, value in given.items()}}
 
@@ -221,7 +221,7 @@ def split_phases(x: Any, k: Any, out: ShapedArray, axis: int, params: dict) -> A
 
 
 def fold_axis(x: Any, k: Any, out: ShapedArray, axis: int, params: dict) -> Any:
-    """A convolution whose spatial axis `axis` becomes batches, and what is seen there features."""
+    """Convolve with a spatial axis moved to the batch, and its windows moved to the features."""
     (n, c, *space), (o, i, *window), (m, f, *places) = params["dimension_numbers"]
     kept, groups = [a for a in range(len(space)) if a != axis], params["feature_group_count"]
     x, params = pad_axis(x, axis, params)

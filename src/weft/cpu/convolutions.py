@@ -27,9 +27,9 @@ from weft.primitives.expr import Expr
 from weft.primitives.layout import transpose
 from weft.util import inverse_permutation
 
-MAX_TAPS_HELD = 400  # the kernel holds the places of so many
-# Below these XLA's own is as quick or quicker: products in all, sums of as many terms for each
-# weight (or weights used as many times), input and output features of a convolution.
+MAX_TAPS_HELD = 400  # the kernel stores the positions of at most this many taps
+# Below these XLA's own convolution is as fast or faster: products in all; terms of the sum for each
+# weight, or uses of each weight; input features; output features.
 MIN_WORK, MIN_USES, MIN_INPUTS, MIN_OUTPUTS = 1 << 19, 256, 3, 8
 
 
@@ -115,7 +115,7 @@ def choose_conv_kernel(
 
 
 def put_features_last(numbers: ConvDimensionNumbers) -> ConvDimensionNumbers:
-    """Return the one order of axes that XLA:CPU has a fast kernel for, for as many axes."""
+    """Return the only order of axes that XLA:CPU has a fast kernel for, for the same rank."""
     last = len(numbers.lhs_spec) - 1
     ends = (0, last, *range(1, last))
     return ConvDimensionNumbers(ends, (last, last - 1, *range(last - 1)), ends)
@@ -124,9 +124,9 @@ def put_features_last(numbers: ConvDimensionNumbers) -> ConvDimensionNumbers:
 def write_features_last(x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
     """Convolve with features as the last axis, by XLA's own convolution.
 
-    XLA:CPU brings axes into that order itself, but not within branches and loops, where the
-    convolutions in the derivative of another took 30 times as long. It is a formula, since no other
-    form is to take its place.
+    XLA:CPU transposes to that order itself, but not within branches and loops. There, the
+    convolutions in the derivative of a convolution took 30 times as long. The result is a formula,
+    so that no other form replaces it.
     """
     settings = tuple(params.items())
     return apply_formula(lower_features_last, [x, k], [out], *settings)[0]

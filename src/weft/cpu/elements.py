@@ -15,9 +15,9 @@ FUSED = LIGHT | {Cost.JOIN}
 
 
 def computes_by_element(eqn: Eqn) -> bool:
-    """Return True if an equation is written as operations on elements at the same place.
+    """Return True if an equation is lowered to elementwise operations.
 
-    The shapes of its results are then those of its operands, and no loop is written.
+    Its results then have the shape of its operands, and no loop is written.
     """
     prim = eqn.primitive
     if isinstance(prim, Formula):

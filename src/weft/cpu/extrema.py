@@ -1,7 +1,7 @@
 """Maxima, minima, their indices, products, and sums that skip NaN, over axes.
 
-The kernel of extrema is in native/extremum.cc; those of products and of sums that skip NaN are the
-kernel of sums.
+The kernel of extrema is in native/extremum.cc. The kernel of sums also computes products, and sums
+that skip NaN.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def choose_reduced_product(eqn: Eqn, scope: Scope) -> Callable[..., list] | None
 
 
 def choose_sum_of_numbers(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
-    """Add up what is not NaN, or count it, by the kernel of sums; else by operations."""
+    """Add or count the elements that are not NaN, by the kernel of sums, else by operations."""
     (atom,), prim = eqn.invars, cast(SumOfNumbers, eqn.primitive)
     x, axes, counts = atom.aval, eqn.params["axes"], eqn.params["counts"]
     last, first = split_axes(axes)

@@ -31,28 +31,28 @@ from weft.xla.compile import Flags
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 # Tiles are stored twice, and loops over them take twice the time, except for transposes.
 NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
-# Vectors of 512 bits take 0.6 of the time for functions, but more for products. Arc tangents are
-# wrong with them.
+# Vectors of 512 bits reduce the time of functions to 60 %, but products take longer, and arc
+# tangents are wrong.
 WIDE = ("xla_cpu_prefer_vector_width", 512)
-# YNNPACK fuses what is computed before a product or a sum, and then saturates integers of 8 bits.
-# With this flag it is given products by themselves.
+# YNNPACK fuses operations before a product or a sum into it, and then saturates integers of 8 bits.
+# With this flag YNNPACK computes only the products.
 NO_FUSION = ("xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT")
-# The older of the two ways in which XLA writes loops takes half the time to compile. Its loops are
-# as fast on few elements and slower on many, except for vectors and short rows that the cores
-# cannot share evenly, and for one concatenation.
+# XLA writes loops in two ways. The older one compiles in half the time. Its loops are as fast on
+# few elements and slower on many, except for vectors and short rows that cannot be split evenly
+# over the cores, and for one concatenation.
 OLDER_LOOPS = ("xla_cpu_use_fusion_emitters", False)
 ONE_MODULE = ("xla_cpu_parallel_codegen_split_count", 1)
 QUICK = (OLDER_LOOPS, ONE_MODULE)
 
 MAX_QUICK_ELEMENTS = 4096  # of an array that counts as few elements
-# Elements of functions beside products of XLA's, up to which the older loops are as quick. tanh of
-# a product of 48 by 48 takes 1.1 times as long in them, of 64 by 64 1.6 times.
+# Elements of functions in a program with products: up to this many, the older loops are as fast.
+# With them, tanh of a product takes 1.1 times as long for 48 by 48 elements, 1.6 for 64 by 64.
 MAX_QUICK_FUNCTION = 2048
-MAX_SHORT_ROW = 32  # elements of a row, up to which the older loops are quicker for uneven rows
+MAX_SHORT_ROW = 32  # elements of a row: below it, the older loops are faster for uneven rows
 MIN_ROWS_ELEMENTS = 1 << 16  # of an array of such rows
-MAX_TRANSPOSE_STEPS = 2  # operations beside a transpose of the last axis, up to which tiles pay
+MAX_TRANSPOSE_STEPS = 2  # operations beside a transpose of the last axis: up to 2, tiles pay
 
-DEFAULT = Flags(extra=(SMALL_LOOP, NO_TILES))  # of programs of which nothing is known
+DEFAULT = Flags(extra=(SMALL_LOOP, NO_TILES))  # if nothing is known about a program
 
 # Operations of StableHLO that the two ways round differently.
 ROUNDED_DIFFERENTLY = frozenset(
@@ -90,13 +90,13 @@ def choose_flags(jaxpr: Jaxpr, partitioned: bool) -> Flags:
 def choose_quick_flags(
     facts: ProgramFacts, partitioned: bool, given: str
 ) -> tuple[tuple[str, object], ...]:
-    """Return the flags by which a program compiles in half the time, if it runs as fast.
+    """Return flags that halve the compile time of a program, if it still runs as fast.
 
-    `given` are the flags of the environment, which win, but where they would end the process.
+    `given` are the flags of the environment. They win, except if they would end the process.
     """
     if not jaxlib_version.startswith("0.10."):
-        return ()  # later releases have one way
-    if facts.has_packed_elements:  # at which the older way ends the process
+        return ()  # later releases have only one way
+    if facts.has_packed_elements:  # the older way ends the process
         return ((OLDER_LOOPS[0], True),)
     if OLDER_LOOPS[0] in given or partitioned:
         return ()
@@ -121,11 +121,11 @@ class ProgramFacts:
       shapes: the shapes of all arrays.
       has_packed_elements: an array has elements of less than a byte, which XLA packs.
       multiplies: the program has products of matrices that XLA computes.
-      moves_batch: it has products of batches that are not in front, or moves such a batch, as
+      moves_batch: it has products with batch axes that are not first, or transposes such axes, as
         attention does with its heads.
       moves_last_axis: it has a transpose that moves the last axis of an array of three to five.
       transposes_matrix: it has a transpose of a matrix.
-      others: the equations that XLA's tiles are not quicker for.
+      others: the equations that tiles do not make faster.
       has_arc_tangent: the program has an arc tangent that XLA computes.
       computes_bytes: it computes integers of 8 bits, rather than only reading or moving them.
       is_rounded_differently: its results may depend on the way in which XLA writes loops.
@@ -133,7 +133,7 @@ class ProgramFacts:
       has_functions: it has functions such as exp, which the two ways may round differently.
       function_elements: the number of elements of the largest array of such functions.
       join_count: the number of its concatenations.
-      has_more_than_joins: it has other equations than these and slices.
+      has_more_than_joins: it has other equations than concatenations and slices.
       reshapes: it has reshapes, or tiles, which are lowered with one.
     """
 

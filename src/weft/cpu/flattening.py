@@ -71,7 +71,7 @@ def plain_types(avals: Sequence[ShapedArray]) -> list[ShapedArray]:
 
 
 def find_row_shape(jaxpr: Jaxpr) -> tuple[int, ...] | None:
-    """Return the shape of all arrays of a program that is to be flattened; None for others."""
+    """Return the shape of all arrays of a program that should be flattened; None for others."""
     variables = [*jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)]
     shapes = {v.aval.shape for v in variables} - {()}
     if jaxpr.constvars or not jaxpr.eqns or len(shapes) != 1:

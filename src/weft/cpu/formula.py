@@ -12,11 +12,11 @@ from weft.primitives.elementwise import Elementwise
 
 
 class Formula(Primitive):
-    """The results that `write(hlo, *operands, *settings)` writes, which are of the types `outs`.
+    """An operation that `write(hlo, *operands, *settings)` lowers, with results of types `outs`.
 
-    It is for what is written in a way that only StableHLO can express, and for long formulas of
-    `Expr`, of which a jaxpr would show every step. It stands only in programs that are about to be
-    lowered for a CPU, so it has no derivative and no batching.
+    It is for operations that only StableHLO can express, and for long formulas of `Expr`. A jaxpr
+    would show every step of such a formula. It occurs only in programs that are about to be lowered
+    for a CPU, so it has no derivative and no batching.
     """
 
     name = "formula"

@@ -1,10 +1,10 @@
-"""Functions of each element: calls of their kernel, and formulas for large arrays.
+"""Elementwise functions: calls of their kernel, and formulas for large arrays.
 
-XLA:CPU calls the C library for each element of the sine, the power and others, in 3 to 13 ms for a
+For the sine, the power and others, XLA:CPU calls the C library for each element: 3 to 13 ms for a
 million elements. A formula (primitives/circular.py for float32, wide.py for float64) is vectorized
 and takes 0.4 to 0.9 ms, but takes 10 ms to compile. The kernel, in native/functions.cc, takes 0.2
-to 0.4 ms and nothing to compile, but fuses with nothing. A primitive says by the facts `kernel` and
-`formulas` what there is for it.
+to 0.4 ms and no time to compile, but cannot be fused. The facts `kernel` and `formulas` of a
+primitive name its kernel and its formulas.
 """
 
 from __future__ import annotations

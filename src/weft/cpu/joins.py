@@ -1,9 +1,9 @@
 """Joins, stacks, repetitions and frames of large arrays.
 
-XLA:CPU copies pieces one after the other on one thread, or asks for each element which piece it is
-in. A kernel (native/copy.cc) copies them on all threads. It fuses with nothing, so it is for
-programs that only move elements. The columns of a stack are chosen by their number, for which there
-are vectors. In other programs, a roll along the last axis chooses elements by their places.
+XLA:CPU copies pieces one after the other on one thread, or tests for each element which piece holds
+it. A kernel (native/copy.cc) copies them on all threads. It cannot be fused, so it is for programs
+that only move elements. The columns of a stack are selected by their number, which is vectorized.
+In other programs, a roll along the last axis selects elements by their index.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INT32 = np.dtype(np.int32)
 MIN_COPY_BYTES = 1 << 18  # the call of a kernel pays for results of this size, and larger ones
 MIN_RUN_BYTES = 2048  # copies of this many contiguous bytes are quicker than loops
 MAX_PARTS = 64  # each part is an operand
-MAX_PIECES = 2  # slices of an array that are chosen by their places, as those of a roll
+MAX_PIECES = 2  # slices of an array that are selected by index; a roll has two
 MAX_COLUMNS = 8  # more columns are not chosen by their numbers
 MIN_COLUMNS_SIZE = 1 << 15  # elements of a result: for smaller ones, choosing columns does not pay
 

@@ -1,7 +1,7 @@
-"""The kernels in C++ of weft's own, for CPUs: found where they were built, and called.
+"""Find, load and call weft's own C++ kernels for CPUs.
 
-hatch_build.py builds them in native/ if there is a compiler; WEFT_KERNELS names another folder of
-theirs. Without them, or if `config.native` is False, what they compute is lowered in other ways.
+hatch_build.py builds them in native/ if a compiler is installed; WEFT_KERNELS names another folder.
+Without them, or if `config.native` is False, their operations are lowered in other ways.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def load_kernels() -> str:
 
 
 def are_kernels_wanted() -> bool:
-    """Return True if programs for CPUs are to call them, and can."""
+    """Return True if programs for CPUs should call kernels, and can."""
     try:
         return config.native and not load_kernels()
     except OSError:  # such as: no free file descriptors. A later program may find some
@@ -71,7 +71,7 @@ def are_floats(*avals: ShapedArray) -> bool:
 
 
 def as_whole_bytes(aval: ShapedArray) -> ShapedArray:
-    """Return the type with the dtype in which a kernel is given elements that XLA packs."""
+    """Return the type with the unpacked dtype that kernels take for elements that XLA packs."""
     return aval.update(dtype=whole_byte_dtype(aval.dtype))
 
 
@@ -83,10 +83,10 @@ def call_native(
     attributes: Mapping[str, Any],
     aliases: Mapping[int, int] = MappingProxyType({}),
 ) -> list[Value]:
-    """Write the call of a kernel of HANDLERS; arrays are passed row by row, in whole bytes.
+    """Write the call of a kernel of HANDLERS; arrays are row-major, with elements of whole bytes.
 
-    `aliases` says which result takes the buffer of which operand. No kernel has to know the
-    elements that XLA packs: they are converted, and so are results of their dtypes.
+    `aliases` maps results to the operands that give them their buffers. Kernels do not know packed
+    dtypes: operands of such dtypes are unpacked, and results are packed again.
     """
     xs = [hlo.convert(v, whole_byte_dtype(v.aval.dtype)) for v in operands]
     avals = [a if a.dtype not in PACKED else as_whole_bytes(a) for a in out_avals]

@@ -1,6 +1,6 @@
-"""Factors of matrices and solutions of triangular systems, as CPUs compute them quickest.
+"""Factorizations of matrices and solutions of triangular systems, in the fastest way for CPUs.
 
-LAPACK computes what is large, one call for a batch. The kernels are in native/linalg.cc.
+LAPACK computes large matrices, in one call for a batch. The kernels are in native/linalg.cc.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ MAX_SIDES = 64  # right sides of such a system
 
 
 class KernelCompletion(Completion):
-    """Complete results of up to MAX_SHORT elements by kernels, which run where they are called.
+    """Complete results of up to MAX_SHORT elements by kernels, which run on the calling thread.
 
-    Larger ones are worth another thread, for which XLA has to count operations.
+    Larger results pay for another thread. XLA counts operations to decide that.
     """
 
     def write_triangle(self, hlo, x, direction):

@@ -1,4 +1,4 @@
-"""Values that a CPU is to write to memory, by a call of a kernel that does nothing."""
+"""Materialize values on a CPU, by a call of a kernel that does nothing."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Own(enum.Enum):
     An elementwise primitive has its code by the fact `kernel`, and rounds to the even number.
 
     - INVERSE: 1 / x.
-    - AT_LEAST, AT_MOST: the maximum and the minimum if one of two is neither zero nor NaN.
+    - AT_LEAST, AT_MOST: the maximum and the minimum if an operand is not zero and not NaN.
     - CHOOSE_LT(x, y, no, yes) and so on: yes where x < y, else no; y is a scalar. In REPLACE_LT and
       so on, `yes` is a scalar too.
     - POWER_OF: x**y of a scalar x. ZETA_SINGLE: zeta to the digits of float32.
@@ -97,7 +97,7 @@ DTYPES = {
 }  # fmt: skip
 MAX_SLOTS = 16  # operands and intermediate results at one time
 MAX_STEPS = 80
-MAX_ROW = 4096  # elements of a row, of 4 bytes at most, for which there are MAX_SLOTS slots
+MAX_ROW = 4096  # elements of at most 4 bytes in a row; a slot holds one row
 
 
 def find_instruction(prim: Primitive) -> Instruction | None:

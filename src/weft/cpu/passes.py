@@ -15,7 +15,7 @@ from weft.options import config
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import drop_dead_code
 
-# Each takes a program and what it may use, and gives one that computes the same.
+# Each pass takes a program and its target, and returns a program that computes the same.
 PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
     fuse_clusters,
     choose_forms,

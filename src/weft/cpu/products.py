@@ -24,20 +24,20 @@ from weft.primitives.elementwise import add, mul
 from weft.primitives.layout import Transpose, broadcast_in_dim, convert, reshape, transpose
 from weft.primitives.slicing import slice_in_dim
 
-# A stack of products is the kernel's from this many multiplications in all, and products of so many
-# rows and columns. XLA is as quick or quicker for less, and for products of more elements.
+# The kernel computes stacks with at least this many multiplications in all, rows, and columns of a
+# product. XLA is as fast or faster below these, and for products of more elements than the maximum.
 MIN_STACK_WORK, MIN_ROWS, MIN_COLUMNS, MAX_STACK_ELEMENTS = 1 << 21, 8, 32, 1 << 17
-# One product is the kernel's for this many multiplications, and sums of up to this many terms. XLA
-# takes 0.6 to 0.9 of the time for more of float32, for half as many of float64, and for results of
-# more elements; but not if a side is thin.
+# The kernel computes one product between these numbers of multiplications, with sums of at most
+# MAX_TERMS terms. Above MAX_WORK (half of it for float64) or MAX_ELEMENTS of a result, XLA reduces
+# the time to 60 to 90 %, unless a side is thin.
 MIN_WORK, MAX_WORK, MAX_TERMS = 1 << 18, 3 << 24, 1 << 10
 MAX_ELEMENTS, MAX_THIN_SIDE, MAX_THIN_WORK = 1 << 18, 64, 3 << 26
-# XLA's product has a fixed cost, which is paid once for a loop. In a loop it takes 0.75 to 0.95 of
-# the kernel's time for fewer multiplications than this, if the left factor is stored by rows.
+# XLA's product has a fixed cost, which is paid once for a loop. In a loop it takes 75 to 95 %
+# of the kernel's time for fewer multiplications than this, if the left factor is row-major.
 MIN_LOOP_WORK = 1 << 21
 # Left factors stored by columns are read a cache line at a time, and have to stay in one cache.
 MAX_TURNED_ELEMENTS = 1 << 18
-# The product of a matrix and a vector is the kernel's for this many contiguous elements,
+# The kernel computes the product of a matrix and a vector for this many contiguous elements,
 # and of a matrix by columns for up to this many multiplications. XLA is as quick for more, if the
 # vector is on the left; else it takes up to 20 times as long.
 MIN_RUN, MAX_WORK_BY_COLUMNS = 1 << 9, 1 << 23
@@ -110,7 +110,7 @@ def is_column_product(x: ShapedArray, y: ShapedArray, out: ShapedArray, numbers:
 
 
 def multiply_swapped(x: Any, y: Any, out: ShapedArray, params: dict) -> Any:
-    """Return the product of a matrix and a vector as that of the vector and the matrix."""
+    """Return the product of a matrix and a vector, computed with the operands swapped."""
     summed, batch = params["dimension_numbers"]
     swapped = {**params, "dimension_numbers": (summed[::-1], batch[::-1])}
     return reshape(dot_general_p.apply(y, x, **swapped)[0], out.shape)
@@ -122,9 +122,9 @@ def multiply_converted(multiply: Callable[..., Any], kinds: Sequence[Any]) -> Ca
 
 
 def read_transposed(eqn: Eqn, scope: Scope) -> tuple[list[Atom], Any] | None:
-    """Return what a product of transposed operands reads, and its dimension numbers.
+    """Return the operands of a product before their transposes, and new dimension numbers.
 
-    The axes of the product stay as they are. None if no operand is transposed so.
+    The axes of the product keep their order. Returns None if no transpose can be left out so.
     """
     atoms, sides = [], []
     for atom, *axes in zip(eqn.invars, *eqn.params["dimension_numbers"], strict=True):

@@ -27,7 +27,7 @@ from weft.primitives.constant import stage_whole, write_consts
 from weft.xla.hlo import Value
 from weft.xla.lower import lower_jaxpr
 
-MAX_MOVES = 64  # equations of a program up to which it is asked whether all of them only move
+MAX_MOVES = 64  # equations; larger programs are not tested for whether they only move
 
 
 class Reading(NamedTuple):
@@ -42,19 +42,19 @@ class Reading(NamedTuple):
     atoms: Sequence[Atom]
 
 
-# What replaces an equation: a function of its operands, which gives the results, a closed jaxpr of
+# The replacement of an equation: a function from its operands to its results, a closed jaxpr of
 # such a function, or a `Reading`.
 Replacement: TypeAlias = Callable[..., Sequence[Any]] | Jaxpr | Reading
-# From an equation and its scope to what replaces it; to None if the equation is to stay.
+# A function from an equation and its scope to the replacement, or to None to keep the equation.
 Choice: TypeAlias = Callable[[Eqn, Scope], Replacement | None]
 
 
 class PlainCall(Call):
-    """Compute the results of a program of plain types for operands that are split over a mesh.
+    """Call a program of types without shardings on operands that are sharded over a mesh.
 
-    It takes the place of an equation whose types say how operands or results are split. Types of
-    what is computed in between would say that it is not split; within this call the compiler
-    decides.
+    It replaces an equation with sharded types of operands or results. If its program were inlined,
+    the types of intermediate values would say that they are not sharded. Within this call, the
+    compiler chooses their shardings.
     """
 
     name = "plain_call"
@@ -69,7 +69,7 @@ plain_call_p = PlainCall()
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Rewriter:
-    """A pass that replaces equations: what replaces an equation, and what a program may use."""
+    """A pass that replaces equations: it holds the choice of replacements, and the target."""
 
     choose: Choice
     target: Target
@@ -118,9 +118,9 @@ def rewrite_program(
 
 
 def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[Var, Atom]) -> None:
-    """Append an equation to those of the scope, or `found`, which replaces it.
+    """Append an equation, or its replacement `found`, to the equations of the scope.
 
-    `new` is given the results that are now other atoms.
+    Results that are now other atoms are entered in `new`.
     """
     choose = scope.rewriter.choose
     if found is None:
@@ -152,9 +152,9 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
 
 
 def repeats(step: Eqn, eqn: Eqn) -> bool:
-    """Return True if a step of what replaces an equation is the same operation on other operands.
+    """Return True if a step of a replacement is the same operation on other operands.
 
-    It stays, as it would be replaced without end.
+    Such a step is not replaced again, which would never end.
     """
     if step.primitive is not eqn.primitive or step.params != eqn.params:
         return False
@@ -164,14 +164,14 @@ def repeats(step: Eqn, eqn: Eqn) -> bool:
 
 @memo_jaxpr
 def are_computed(body: Jaxpr) -> bool:
-    """Return True if each result of a program is computed in it, and is no other result."""
+    """Return True if a program computes each of its results, and they are distinct."""
     made = {v for eqn in body.eqns for v in eqn.outvars}
     outs = {v for v in body.outvars if type(v) is not Literal}
     return len(outs) == len(body.outvars) and made.issuperset(outs)
 
 
 def stage_replacement(fun: Callable[..., Sequence[Any]], atoms: Sequence[Atom], name: str) -> Jaxpr:
-    """Return the closed jaxpr of what replaces an equation, at plain types of what it reads."""
+    """Return the closed jaxpr of a replacement, at the types of `atoms` without shardings."""
     avals = [ShapedArray(a.aval.shape, a.aval.dtype) for a in atoms]
     with eval_context():
         return stage_whole(lambda *xs: list(fun(*xs)), avals, name)
@@ -206,7 +206,7 @@ def replace_bodies(eqn: Eqn, rewrite: Callable[[Body], Jaxpr]) -> Eqn:
 
 
 def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
-    """Return an equation that holds programs, with those that run on arrays rewritten."""
+    """Rewrite the programs that an equation holds and runs on arrays; return the new equation."""
 
     def rewrite(body: Body) -> Jaxpr:
         count, target, alone = len(body.jaxpr.invars), scope.target, False
@@ -230,7 +230,7 @@ def restage(
     write: Callable[[Eqn, list], Sequence[Any]],
     finish: Callable[[dict], list],
 ) -> Jaxpr:
-    """Return a closed program in which each equation is written anew, for the place it was in.
+    """Return a closed program with each equation written again, at its old source location.
 
     Args:
       jaxpr: a program.

@@ -33,7 +33,7 @@ from weft.primitives.slicing import Slice
 
 BF16, F32 = np.dtype(bfloat16), np.dtype(np.float32)
 U16, U32 = np.dtype(np.uint16), np.dtype(np.uint32)
-MIN_ELEMENTS = 1 << 16  # of an array from which on operations on bits are quicker
+MIN_ELEMENTS = 1 << 16  # of an array; for smaller ones, operations on bits are not faster
 MAX_ROUNDINGS = 64  # of a program, as each takes 1 ms longer to compile
 # Operations, by their names in StableHLO. The results of EXACT ones have no more digits than the
 # operands, so the low bits are cut off. NaN that ODD ones give may have low bits that a rounding
@@ -53,7 +53,7 @@ MOVING = (BroadcastInDim, Reshape, Slice, Squeeze, Transpose)
 
 
 def choose_power(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
-    """Write a power of large bfloat16 as products, each of which is rounded."""
+    """Write a power of a large bfloat16 array as products that are rounded one by one."""
     y = eqn.params.get("y", 2)
     if not (makes_half(eqn) and makes_large(eqn)) or y == 0:
         return None
@@ -104,13 +104,13 @@ def count_roundings(jaxpr: Jaxpr) -> int:
 
 @memo_jaxpr
 def round_program(jaxpr: Jaxpr, is_called: bool = False, is_left: bool = False) -> Jaxpr:
-    """Return a program that rounds by bits, however often.
+    """Return a program that rounds by bits, for any number of roundings.
 
     Args:
       jaxpr: a program.
-      is_called: the program is a function that others call, so that it is not known how its results
-        are read.
-      is_left: the program is to stay unchanged, except for the functions that it calls.
+      is_called: the program is a function that other programs call, so the uses of its results are
+        not known.
+      is_left: leave the program unchanged, except for the functions that it calls.
     """
     is_left = is_left or computes_again(jaxpr, is_called)
 
@@ -164,14 +164,14 @@ def find_operation(eqn: Eqn) -> str:
 
 
 class Uses:
-    """The ways in which the results of a program's equations are read.
+    """The uses of the results of a program's equations.
 
     Attributes:
-      only_reduced: variables that only reductions read, and what these are computed from. XLA has
-        a library for both together.
-      computed_again: whether a cheap result is read both within loops and otherwise. With that many
-        operations XLA would compute it again in each loop, from the beginning on. Or a rounded
-        result is passed to a function or returned from one, where it is not known how it is read.
+      only_reduced: variables that only reductions read, and the variables that these are computed
+        from. XLA has a library for both together.
+      computed_again: True if a cheap result is read both within loops and outside, so that XLA
+        would compute all its operations again in each loop. Also True if a rounded result is passed
+        to a function or returned from one, because its uses are then not known.
     """
 
     def __init__(self, jaxpr: Jaxpr, is_called: bool):

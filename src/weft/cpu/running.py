@@ -21,7 +21,7 @@ from weft.primitives.layout import convert, reshape
 from weft.util import has_symbolic_size, is_below
 from weft.xla.lower import lower_jaxpr
 
-BLOCK_SIZE = 16  # elements that a step of a loop works on, where there are as many
+BLOCK_SIZE = 16  # elements for each loop step, unless the axis is shorter
 MAX_SHIFTED_AXIS = 4  # an axis up to this length is combined in steps of the whole array
 MIN_CUT_AXIS = 256  # an axis with few elements beside it is cut into pieces from this length on
 
@@ -58,7 +58,7 @@ def piece_size(n: int) -> int:
 class RunningLoops:
     """Writes the running reduction of an array [rows, n, lanes] along its middle axis.
 
-    It does not write reduce_window, for which XLA:CPU is slow and has a wrong answer (docs/design).
+    It avoids reduce_window: XLA:CPU is slow at it and gives a wrong answer (docs/design).
     """
 
     def __init__(

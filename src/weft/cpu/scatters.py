@@ -93,7 +93,7 @@ def find_number(atom: Atom, scope: Scope) -> Any:
 def lower_clamped(
     hlo: Any, indices: Any, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int]
 ) -> list:
-    """Write the indices moved so that each window lies within an operand of `shape`."""
+    """Clamp the indices, so that each window is within an operand of `shape`."""
     return [clamp_indices(hlo, indices, shape, window, mapped)]
 
 

@@ -71,7 +71,7 @@ def choose_sort(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
 def write_packed_sort(hlo: Any, *args: Any) -> list:
     """Write a sort by one key of 32 bits at most: XLA:CPU sorts one array 4 times faster than two.
 
-    A key and its place make one 64-bit integer; what is carried is fetched from the places.
+    A key and its index form one 64-bit integer. The other operands are gathered by the indices.
     """
     *xs, dimension = args
     (key,) = lower_keys(hlo, xs[0])
@@ -101,7 +101,7 @@ def write_packed_sort(hlo: Any, *args: Any) -> list:
 
 
 def choose_partition(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
-    """Partition by the kernel, else by a sort, for which there may be a kernel or a form."""
+    """Partition by the kernel, else by a sort, which may have a kernel or a form of its own."""
     x, params = eqn.invars[0].aval, eqn.params
     axis, places = params["axis"], params["places"]
     if x.size and scope.target.kernels and has_native_order(x):
@@ -120,9 +120,9 @@ def choose_top_k(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
 
 
 def find_largest(x: Any, dtype: np.dtype, k: int, axis: int) -> list:
-    """Return the k largest elements along an axis, and their places.
+    """Return the k largest elements along an axis, and their indices.
 
-    `dtype` is one of whole bytes, in which the elements are compared.
+    Elements are converted to `dtype`, a dtype of whole bytes, and compared in it.
     """
     given = typeof(x)
     order = [*(i for i in range(given.ndim) if i != axis), axis]
@@ -140,9 +140,9 @@ def find_largest(x: Any, dtype: np.dtype, k: int, axis: int) -> list:
 
 
 def take_first_sorted(x: Any, k: int) -> list:
-    """Return the k largest elements of rows, and their places, by the kernel that sorts.
+    """Return the k largest elements of rows, and their indices, by the kernel that sorts.
 
-    The keys are integers whose order is the reverse of that of the elements.
+    The keys are integers that sort in the reverse order of the elements.
     """
     aval = typeof(x)
     bits = np.dtype(f"int{aval.dtype.itemsize * 8}")

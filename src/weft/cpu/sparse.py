@@ -45,7 +45,7 @@ def choose_resample(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | No
 
 
 def choose_resize(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
-    """Resample an image by bands, for which there is a kernel, else as other platforms do."""
+    """Resample an image by bands, with a kernel; without kernels, as other platforms do."""
     prim: Any = eqn.primitive
     resize = prim.resize_by_bands if scope.target.kernels else prim.resize_by_windows
     return lambda image: [resize(image, **eqn.params)]

@@ -306,15 +306,15 @@ def choose_inner_products(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
 def reduce_beside(
     atom: Atom, axes: Sequence[int], prim: Primitive, deeply: bool, scope: Scope
 ) -> Callable[..., list] | None:
-    """Return a reduction of long rows that combines elements which are side by side.
+    """Return a reduction of long rows that combines neighbouring elements as a vector.
 
-    XLA:CPU combines one after the other, unless they are floats that its library adds or compares.
+    XLA:CPU combines elements one by one, except for floats that its library adds or compares.
 
     Args:
       atom: the operand.
       axes: the axes that are reduced.
       prim: the reduction.
-      deeply: whether it pays also to combine as many as there are in one loop.
+      deeply: True if it pays to combine any number of elements in one loop.
       scope: where the operand is computed.
     """
     x = atom.aval

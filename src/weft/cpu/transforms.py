@@ -17,11 +17,11 @@ from weft.primitives.layout import broadcasted_iota, convert, literal, reshape, 
 from weft.primitives.transcendental import cos, sin
 
 INT32, FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
-# Lengths of transforms that rows pay for: from where memory counts, up to where turns of so many
-# places fit into 32 bits.
+# Lengths for which a transform in rows pays. Shorter transforms are not bound by memory. For longer
+# ones, the products of row and column indices overflow 32 bits.
 MIN_LENGTH, MAX_LENGTH = 150_000, (1 << 22) - 1
 MIN_ROWS = 128
-CACHE_PERIOD = 1024  # rows of multiples of this many elements meet in the same lines of the caches
+CACHE_PERIOD = 1024  # rows of multiples of this many elements compete for the same cache lines
 
 
 def choose_fft(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
@@ -34,9 +34,9 @@ def choose_fft(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
 
 
 def count_rows(aval: ShapedArray, kind: FftType, lengths: Sequence[int]) -> int:
-    """Return in how many rows one long transform is best computed; 0 if it is best unchanged.
+    """Return the best number of rows for one long transform; 0 to leave it unchanged.
 
-    XLA:CPU spreads transforms over threads, and each goes through memory log(n) times.
+    XLA:CPU runs transforms on several threads; each one reads its array log(n) times.
     """
     n = aval.size
     if kind > FftType.IFFT or aval.dtype != np.complex64 or lengths != (n,):

@@ -27,10 +27,10 @@ MAX_STEPS = 256  # equations that are looked at
 
 
 def choose_update(eqn: Eqn, scope: Scope) -> Replacement | None:
-    """Choose each element by its place, or compute the window before it is written.
+    """Select each element by its index, or materialize the window before it is written.
 
-    The former reads and writes an array once that is to stay as it is. The latter changes the carry
-    of a loop in place. A window that is not computed from other places is best unchanged.
+    Selecting reads and writes an array once, if the operand must not change. A materialized window
+    lets a loop update its carry in place. A window that reads no other elements needs neither.
     """
     x, update, *starts = eqn.invars
     size, inner, bits = x.aval.size, update.aval.size, dtypes.itemsize_bits(x.aval.dtype)

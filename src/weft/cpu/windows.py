@@ -62,9 +62,9 @@ def choose_windows(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
 
 
 def spread_elements(xs: Sequence[Any], inits: Sequence[Any], params: dict) -> tuple:
-    """Pad operands as the windows are to see them, if these spread their elements.
+    """Write out the padding and base dilation of operands, if there is a dilation.
 
-    XLA:CPU forgets the dilation of 4,096 elements and more where windows have size 1.
+    XLA:CPU ignores the dilation of 4,096 elements and more if windows have size 1.
     """
     ones = (1,) * len(params["padding"])
     if params["base_dilation"] == ones:

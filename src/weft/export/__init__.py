@@ -5,8 +5,8 @@ as ONNX models: `to_onnx`.
     open("f.weft", "wb").write(exported.serialize())
     y = export.deserialize(open("f.weft", "rb").read()).call(x)
 
-docs/export.md is the guide; docs/design/017-export.md says what is in a file, and why. `to_c(f)(x)`
-writes a source in C: docs/programs-in-c.md. `to_onnx(f)(x)` writes an ONNX model.
+docs/export.md is the guide; docs/design/017-export.md describes the file format and its reasons.
+`to_c(f)(x)` writes a source in C: docs/programs-in-c.md. `to_onnx(f)(x)` writes an ONNX model.
 """
 
 from weft.export.c.calls import compile_in_c

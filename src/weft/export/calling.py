@@ -77,7 +77,7 @@ call_exported_p = CallExported()
 def constrain_lowered(
     hlo: Builder, values: Sequence[Value], shardings: Sequence[Any]
 ) -> list[Value]:
-    """Values with shardings over meshes without devices, which those of the program take."""
+    """Constrain values to shardings of meshes without devices; the caller's devices are used."""
     out = []
     for x, s in zip(values, shardings, strict=True):
         if s is not None:

@@ -1,13 +1,13 @@
 """Exported programs as bytes: a container with a version and a checksum.
 
     12 bytes   b"weft.export\\n"
-    4 bytes    the version of the format, as all numbers here little-endian
-    8 bytes    the length of what follows the checksum
-    32 bytes   the SHA-256 of that
+    4 bytes    the version of the format; all numbers here are little-endian
+    8 bytes    the length of the part after the checksum
+    32 bytes   the SHA-256 checksum of that part
     the rest   the length of the header in 8 bytes, the header in JSON, the modules
 
 The header has an entry for each program: the exported one, and its derivatives, one after another.
-It holds names, numbers and texts alone, of which nothing is executed.
+It holds only names, numbers and texts. Nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def read_fields(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_fields(fields: dict[str, Any]) -> None:
-    """Raise where the fields of a program do not fit each other."""
+    """Raise if the fields of a program are inconsistent."""
     ins, outs, kept = (fields[k] for k in ("in_avals", "out_avals", "module_kept_var_idx"))
     leaves = fields["in_tree"].num_leaves, fields["out_tree"].num_leaves
     fits = leaves == (len(ins), len(outs)) and set(kept) <= set(range(len(ins)))
@@ -237,7 +237,7 @@ def check_fields(fields: dict[str, Any]) -> None:
 
 
 def check_variables(fields: dict[str, Any]) -> None:
-    """Raise where a size does not follow from those of the arguments."""
+    """Raise if a size of a result does not follow from the sizes of the arguments."""
     known = {step.name for step in plan_sizes("deserialize", fields["in_avals"])}
     sizes = [n for a in fields["out_avals"] for n in a.shape if isinstance(n, Dim)]
     unknown = {name for n in sizes for name in n.variables()} - known
@@ -249,7 +249,7 @@ def check_variables(fields: dict[str, Any]) -> None:
 
 
 def check_main(module: Any, fields: dict[str, Any]) -> None:
-    """Raise where the main function of a module does not have the types that the header says."""
+    """Raise if the main function of a module does not have the types in the header."""
     ins = [fields["in_avals"][i] for i in fields["module_kept_var_idx"]]
     held = [a.update(dtype=bool) if a.dtype == float0 else a for a in fields["out_avals"]]
     wanted = [a.hlo for a in ins], [a.hlo for a in held]

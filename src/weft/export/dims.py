@@ -1,4 +1,4 @@
-"""Symbolic sizes: polynomials with integer coefficients over variables, and what is known of them.
+"""Symbolic sizes: polynomials with integer coefficients over variables, and bounds of them.
 
 A size that turns out to be a number is a Python int; a `Dim` is one that depends on variables. Sums
 and products are normal forms, so that equal expressions are equal objects; quotients, remainders,
@@ -36,12 +36,12 @@ OPERATIONS: dict[str, Callable[[Size, Size], Size]] = {
     "min": lambda a, b: choose_size(a, b, "min"),
 }
 MAX_SIZE = 2**31 - 1  # of a symbolic dimension: sizes are computed as 32-bit integers
-# Bounds of one expression, so that no text takes long to read: the factors, those of operands
-# among them; how often operands are in operands; powers of a term; bits of numbers. Expressions in
-# programs are far smaller.
+# Limits of one expression, so that no text takes long to parse: the number of factors, counting
+# the factors of operands; the nesting of operations; the degree of a term; the bits of an integer.
+# Expressions in programs are far smaller.
 MAX_FACTORS, MAX_NESTING, MAX_DEGREE, MAX_BITS = 500, 32, 64, 64
-# Of one scope, the expressions whose bounds are found with the help of constraints. Those after
-# them have the bounds that follow from the variables.
+# The number of expressions of one scope whose bounds are found with the help of constraints. Later
+# expressions have only the bounds that follow from the variables.
 MAX_BOUNDS = 1_500
 _DEPTH = 3  # of constraints that are used one after another to bound an expression
 
@@ -109,7 +109,7 @@ class Dim(SymbolicSize):
     # -- arithmetic ---------------------------------------------------------------------------
 
     def _combine(self, other: Any, combine: Callable, values: Callable) -> Any:
-        """Combine two sizes by `combine`; if one is no number, combine two arrays by `values`."""
+        """Combine two sizes by `combine`. For a float or complex number, use `values`."""
         if isinstance(other, Dim):
             self.scope.check_same(other)
             return combine(self, other)
@@ -210,7 +210,7 @@ class Dim(SymbolicSize):
         return self._compare(other, ">=")
 
     def __bool__(self) -> bool:
-        return True  # as it is not equal to 0
+        return True  # because it is not equal to 0
 
     def __index__(self) -> int:
         raise InconclusiveDimensionOperation(
@@ -223,7 +223,7 @@ class Dim(SymbolicSize):
     def __array__(self, *_: Any, **__: Any) -> Any:
         self.__index__()
 
-    # -- what it is made of -------------------------------------------------------------------
+    # -- variables and factors ------------------------------------------------------------------
 
     def variables(self) -> set[str]:
         """The names of the variables in it."""
@@ -450,7 +450,7 @@ def find_order(a: Size, b: Size, sign: str) -> bool | None:
 
 
 def find_bounds(x: Size, depth: int = _DEPTH) -> tuple[float, float]:
-    """The least and the greatest value that an expression is known to have."""
+    """Return a lower and an upper bound of an expression."""
     if not isinstance(x, Dim):
         return x, x
     key = (x, depth)
@@ -464,7 +464,7 @@ def find_bounds(x: Size, depth: int = _DEPTH) -> tuple[float, float]:
             ends = [count * e for e in bound_monomial(monomial, x.scope, depth)]
             low, high = low + min(ends), high + max(ends)
         for constraint in x.scope.known(x) if depth else ():
-            less, times = remove_term(x, constraint, depth)  # x = less + times * what is positive
+            less, times = remove_term(x, constraint, depth)  # x = less + times * (a value >= 0)
             if times:
                 ends = find_bounds(less, depth - 1)
                 low, high = (max(low, ends[0]), high) if times > 0 else (low, min(high, ends[1]))
@@ -481,9 +481,9 @@ def find_bounds(x: Size, depth: int = _DEPTH) -> tuple[float, float]:
 
 
 def bound_without_quotient(x: Dim, factor: Factor, depth: int) -> tuple[float, float]:
-    """The bounds of `x` = rest + c * (a // n), from those of n * rest + c * a.
+    """Bounds of `x` = rest + c * (a // n), from the bounds of n * rest + c * a.
 
-    n * (a // n) is a without a remainder, which is from 0 to n - 1.
+    n * (a // n) is a minus a remainder. The remainder is between 0 and n - 1.
     """
     _, a, n = factor
     count = x.terms.get(((factor, 1),), 0)
@@ -507,7 +507,7 @@ def put_factor(x: Dim, factor: Factor, value: Size) -> Size:
 
 
 def remove_term(x: Dim, constraint: Dim, depth: int) -> tuple[Size, int]:
-    """`x` without a multiple of a constraint that cancels a term of it, and the factor of that.
+    """Subtract a multiple of a constraint to cancel a term of `x`; return the rest and the factor.
 
     The multiple may have further factors, if they are at least 0.
     """
@@ -524,7 +524,7 @@ def remove_term(x: Dim, constraint: Dim, depth: int) -> tuple[Size, int]:
 
 
 def divide_monomial(a: Monomial, b: Monomial) -> Monomial | None:
-    """The product of the factors of `a` that are not of `b`; None where `b` is not part of  `a`."""
+    """Return the monomial `a` / `b`, or None if `b` does not divide `a`."""
     powers = dict(a)
     for factor, power in b:
         powers[factor] = powers.get(factor, 0) - power
@@ -549,7 +549,7 @@ def times(a: float, b: float) -> float:
 
 
 def bound_factor(factor: Factor, scope: Any, depth: int) -> tuple[float, float]:
-    """The bounds of a variable, or of an operation by those of its operands."""
+    """Bounds of a variable, or of an operation from the bounds of its operands."""
     if isinstance(factor, str):
         return 1, MAX_SIZE
     kind, a, b = factor
@@ -566,5 +566,5 @@ def bound_factor(factor: Factor, scope: Any, depth: int) -> tuple[float, float]:
 
 
 def divide_ends(a: float, b: float) -> float:
-    """a // b, of numbers or infinities of which b is positive."""
+    """Return a // b for a positive b. Both may be infinite."""
     return a if abs(a) == math.inf else a // b

@@ -29,11 +29,11 @@ def is_dynamic(aval: ShapedArray) -> bool:
 
 
 class DynamicBuilder(Builder):
-    """Writes a module in which sizes are expressions over the variables of a scope."""
+    """Writes a module whose sizes are expressions over the variables of a scope."""
 
     def __init__(self, devices: Sequence[Any], platform: str, scope: SymbolicScope, names: Any):
         super().__init__(devices, platform)
-        self.written = {}  # patterns hold for these variables alone
+        self.written = {}  # patterns are valid only for these variables
         self.scope = scope
         self.names_of_sizes: Sequence[str] = tuple(names)
         self.sizes: dict[str, Value] = {}  # of the variables, in the function being written
@@ -160,7 +160,7 @@ class DynamicBuilder(Builder):
         return super().op(name, operands, out_avals, regions, discardable, **attrs)
 
     def take_sizes(self, operands: list, attrs: dict[str, str], *names: str) -> None:
-        """Make operands of attributes that hold sizes, some of which may be symbolic."""
+        """Turn attributes that hold sizes into operands. Some sizes may be symbolic."""
         for name in names:
             text = attrs.pop(name).removeprefix("array<i64").removeprefix(": ").removesuffix(">")
             operands.append(self.shape_value(read_sizes(text, self.scope)))
@@ -170,7 +170,7 @@ Rewrite = Callable[[DynamicBuilder, list, ShapedArray, dict], tuple[str, dict]]
 
 
 def give_shape(name: str) -> Rewrite:
-    """The counterpart of an operation that takes the shape of its result last."""
+    """Rewrite an operation as its dynamic counterpart, which takes the result's shape last."""
 
     def rewrite(hlo: DynamicBuilder, operands: list, out: ShapedArray, attrs: dict) -> tuple:
         operands.append(hlo.shape_value(out.physical.shape))
@@ -180,7 +180,7 @@ def give_shape(name: str) -> Rewrite:
 
 
 def take_attributes(name: str, *attributes: str) -> Rewrite:
-    """The counterpart of an operation that takes some of its attributes as operands."""
+    """Rewrite an operation as its dynamic counterpart, which takes attributes as operands."""
 
     def rewrite(hlo: DynamicBuilder, operands: list, out: ShapedArray, attrs: dict) -> tuple:
         hlo.take_sizes(operands, attrs, *attributes)

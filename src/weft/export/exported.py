@@ -1,6 +1,7 @@
-"""`export`, and what it gives: a program with what has to be known to call it.
+"""`export` and its result `Exported`: a program with the types and structures needed to call it.
 
-The bytes of a file are container.py's, modules of StableHLO modules.py's, which lowering.py writes.
+container.py reads and writes the bytes of a file. lowering.py writes the StableHLO module, and
+modules.py serializes and checks modules.
 """
 
 from __future__ import annotations
@@ -40,21 +41,21 @@ from weft.util import insert_at, unzip2
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, slots=True, weakref_slot=True)
 class Exported:
-    """A program in StableHLO with what has to be known to call it; `export` makes one.
+    """A program in StableHLO with the types needed to call it; `export` makes one.
 
     Attributes:
       fun_name: the name of the function.
       in_tree, out_tree: the structures of `(args, kwargs)` and of the result.
       in_avals, out_avals: the types of arguments and results, flat; sizes may be symbolic.
-      in_shardings_hlo, out_shardings_hlo: XLA's shardings of those, None where free.
-      nr_devices: how many devices the program is over.
-      platforms: what it can be compiled for.
-      ordered_effects, unordered_effects: what it does besides computing: nothing, in this version.
+      in_shardings_hlo, out_shardings_hlo: XLA's shardings of both; None leaves one free.
+      nr_devices: the number of devices that the program runs on.
+      platforms: the platforms that the program can be compiled for.
+      ordered_effects, unordered_effects: side effects of the program: none, in this version.
       disabled_safety_checks: see `DisabledSafetyCheck`.
       mlir_module_serialized: the module, as a portable artefact of StableHLO.
       calling_convention_version: how the main function of the module is called.
-      module_kept_var_idx: the places of the arguments that it takes.
-      uses_global_constants: whether shapes have to be refined, or a platform be chosen, first.
+      module_kept_var_idx: the indices of the flat arguments that the main function takes.
+      uses_global_constants: True if shapes have to be refined, or a platform chosen, first.
     """
 
     fun_name: str
@@ -74,7 +75,7 @@ class Exported:
     ordered_effects: tuple = ()
     unordered_effects: tuple = ()
     calling_convention_version: int = container.maximum_supported_calling_convention_version
-    _made: dict[str, Any] = dataclasses.field(init=False, default_factory=dict)  # of this one alone
+    _made: dict[str, Any] = dataclasses.field(init=False, default_factory=dict)  # a cache
 
     def __repr__(self) -> str:
         listed = lambda avals: "(" + ", ".join(map(str, avals)) + ")"
@@ -167,7 +168,7 @@ class Exported:
         return unflatten(self.out_tree, self._call_flat(leaves))
 
     def _check_types(self, avals: Sequence[ShapedArray]) -> None:
-        """Raise where arguments have other types than those of the program."""
+        """Raise if the types of the arguments are not the types of the program."""
         for i, (got, want) in enumerate(zip(avals, self.in_avals, strict=True)):
             fits = [type(n) is not int or n == m for n, m in zip(want.shape, got.shape)]
             if got.dtype != want.dtype or got.ndim != want.ndim or not all(fits):
@@ -190,7 +191,7 @@ class Exported:
         return insert_at(self._made["apply"](*[x for x in given if x is not None]), hidden)
 
     def _types_of_results(self, leaves: Sequence[Any]) -> Sequence[ShapedArray]:
-        """The types of the results for flat arguments, None for those of float0."""
+        """Types of the results for flat arguments. Arguments of float0 are None."""
         pairs = zip(self.in_avals, leaves, strict=True)
         seen = [(want, typeof(x)) for want, x in pairs if x is not None]  # float0 tells nothing
         sizes = solve_sizes(self.fun_name, *unzip2(seen))
@@ -223,7 +224,7 @@ class Exported:
         return jit(apply)
 
     def _bind(self, leaves: Sequence[Any]) -> tuple:
-        """The results, except for those of float0, of flat arguments, of which those are None."""
+        """Results of flat arguments, without float0 results. Arguments of float0 are None."""
         out_avals = self._types_of_results(leaves)
         kept = [
             random_unwrap_p.apply(x)[0] if dtypes.is_extended(typeof(x).dtype) else x
@@ -266,7 +267,7 @@ def engine_shardings(shardings: Sequence[Any], avals: Sequence[ShapedArray]) -> 
 
 
 def default_export_platform() -> str:
-    """Return the platform for which programs are exported where none is named.
+    """Return the platform for which programs are exported if no platform is named.
 
     Returns:
       The name of the default device's platform: "cpu", "cuda", "rocm" or "tpu".
@@ -385,7 +386,7 @@ def export_derivative(exported: Exported, program: StagedProgram) -> Exported:
         if not holds_nothing(a)
     ]
     traced = jit(fun_vjp).trace(*structs)
-    # float0 values are not part of what is traced, but of what is described
+    # float0 values are not traced, but the description of the program lists them
     nothing = lambda avals: {
         i: ShapeDtypeStruct.of(a) for i, a in enumerate(avals) if holds_nothing(a)
     }

@@ -1,6 +1,6 @@
-"""Calls of LAPACK's kernels in a module: whether their results are as large as what is written.
+"""Check calls of LAPACK kernels in a module: a kernel must not write more than its results hold.
 
-Which shapes fit is primitives/lapack_shapes.py's.
+primitives/lapack_shapes.py says which shapes fit.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from weft.primitives.lapack_shapes import PREFIXES, fit_call
 
 
 def check_lapack_calls(op: str, module: Any) -> None:
-    """Raise where a call of a kernel has shapes that the kernel does not compare."""
+    """Raise if a call of a kernel has shapes that do not fit; the kernel does not check them."""
     for target, call in find_calls(module):
         types = types_of(call)
-        # others are compiled when their sizes are known, and seen again
+        # calls with symbolic sizes are checked again when the sizes are known
         if all(t.has_static_shape for t in types):
             shapes, count = [tuple(t.shape) for t in types], len(call.operands)
             if not fit_call(target, shapes[:count], shapes[count:], read_options(call)):

@@ -1,7 +1,7 @@
 """Lower a staged program to the module that is exported: one main function for all platforms.
 
-Its parameters are those arguments that the program uses. For several platforms an integer comes
-before them, the place of the platform among those of the module, as in JAX's modules.
+Its parameters are the arguments that the program uses. A module for several platforms takes an
+integer before them: the index of the platform in the module's list, as in JAX's modules.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def lower_exported(
 
 
 def place_values(placement: Placement, asked: Sequence[Any], count: int) -> list:
-    """The shardings of arguments or results; None for those that nothing is said of."""
+    """Return the shardings of arguments or results; None where no sharding is set."""
     found = placement.arguments or asked or [None] * count
     return [s if hasattr(s, "mesh") else None for s in found]
 
@@ -111,7 +111,7 @@ class ModuleWriter:
         def write(*args: Value) -> list[Value]:
             jaxpr = self.jaxpr
             if hlo.platform == "cpu":
-                # without kernels of our own: those of XLA last longer
+                # without weft's own kernels, which later releases may change; XLA keeps its kernels
                 target = Target(native=False, devices=bool(self.devices))
                 jaxpr = prepare_jaxpr(jaxpr, target, self.program.spec.name)
             outs = lower_jaxpr(hlo, jaxpr, args, self.consts)

@@ -41,7 +41,7 @@ STABLE_TARGETS = frozenset((
 
 
 class DisabledSafetyCheck(Record):
-    """A safety check of `export`, or of a call, that is to be left out.
+    """A safety check to disable in `export`, or in a call.
 
     `custom_call(target)` lets the program call a target that later releases may not have.
     `platform()` lets the program run on a platform for which it was not exported.
@@ -151,7 +151,7 @@ def read_artefact(artefact: bytes) -> Any:
 
 
 def order_version(text: str) -> tuple[int, ...]:
-    """A version as numbers, by which versions are ordered."""
+    """Parse a version into numbers, so that versions can be ordered."""
     return tuple([int(x) for x in text.split(".") if x])
 
 
@@ -171,9 +171,9 @@ def find_custom_calls(module: Any) -> list[str]:
 
 
 def check_custom_calls(op: str, module: Any, allowed: Collection[str | None]) -> None:
-    """Raise where a module calls what other releases may not have, or what is this process's own.
+    """Raise if a module calls a target that other releases may lack, or one of this process only.
 
-    `allowed` are further targets that it may call.
+    `allowed` are further targets that the module may call.
     """
     for target in find_custom_calls(module):
         refuse_private_target(op, target)
@@ -193,9 +193,10 @@ def module_bytes(module: Any) -> bytes:
 
 
 def refine_module(module: Any, leading: Sequence[int], avals: Sequence[ShapedArray]) -> Any:
-    """The module at arguments of these types, from which all shapes in it follow.
+    """Refine a module to arguments of these types, which determine all shapes in it.
 
-    `leading` are the values of the integers that its main function takes first. It is used up.
+    `leading` are the values of the integers that its main function takes first. The module that is
+    passed is changed in place.
     """
     from jaxlib.mlir import ir
 

@@ -27,7 +27,7 @@ class SymbolicScope:
 
     Args:
       constraints_str: a sequence of texts such as "a >= 4", "b <= 2*a" or "mod(a, 2) == 0". A
-        program can be called only with sizes for which they hold. The default is none.
+        program can be called only with sizes that satisfy them. The default is none.
 
     >>> scope = weft.export.SymbolicScope(["a >= 4"])
     >>> weft.export.symbolic_shape("a, b", scope=scope)
@@ -41,9 +41,9 @@ class SymbolicScope:
                 f"Hint: [{constraints_str!r}]."
             )
         self.constraints: list[tuple[str, Size, str, Size]] = []
-        self.explicit: list[Dim] = []  # what is at least 0
+        self.explicit: list[Dim] = []  # expressions that are at least 0
         self.equal: dict[Factor, list[tuple[int, Size]]] = {}
-        self.bounds: dict = {}  # what find_bounds has found
+        self.bounds: dict = {}  # the results of find_bounds, cached
         # Pairs of sizes that were taken to differ, if somebody wants to know.
         self.compared: list[tuple[Dim, Any, CodeType]] | None = None
         for text in constraints_str:
@@ -69,7 +69,7 @@ class SymbolicScope:
             self._equate(a - b)
 
     def _equate(self, zero: Dim) -> None:
-        """Let a term of what is 0 be replaced by the others: an operation, else a variable."""
+        """Replace a term of an expression that is 0 by the rest: an operation, else a variable."""
         alone = [(m[0][0], c) for m, c in zero.terms.items() if len(m) == 1 and m[0][1] == 1]
         operations = [t for t in alone if not isinstance(t[0], str)]
         for factor, count in operations or [t for t in alone if abs(t[1]) == 1]:
@@ -96,7 +96,7 @@ class SymbolicScope:
                 yield from (d for d in found if isinstance(d, Dim))
 
     def check_same(self, other: Dim) -> None:
-        """Raise where a size is of another scope."""
+        """Raise if a size belongs to another scope."""
         if other.scope is not self:
             raise ShapeError(
                 f"symbolic sizes: must be of one scope; got {other} of another"
@@ -171,9 +171,8 @@ def symbolic_shape(
 ) -> tuple[Size, ...]:
     """Return a shape whose sizes are names or expressions.
 
-    The values of the names are those of the arguments when the program is called.
-
-    Names stand for sizes of at least 1.
+    A call of the program finds the values of the names from the shapes of its arguments. Names
+    stand for sizes of at least 1.
 
     Args:
       shape_spec: sizes separated by commas, such as "b, 2*n, floordiv(b, 4)": integers, names, +,
@@ -283,7 +282,7 @@ def symbolic_dim_bounds(p: Size) -> tuple[float, float]:
       p: a size, symbolic or a number.
 
     Returns:
-      A pair: the least and the greatest value. They are ints, or infinite floats.
+      A pair: the lower and the upper bound. They are ints, or infinite floats.
 
     >>> (b,) = weft.export.symbolic_shape("b", constraints=["b <= 8"])
     >>> weft.export.symbolic_dim_bounds(2 * b + 1)

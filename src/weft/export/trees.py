@@ -1,7 +1,7 @@
-"""Structures of pytrees as plain data: those of Python's containers, and of registered classes.
+"""Structures of pytrees as plain data: Python's containers, and registered classes.
 
-A structure is written by the names that its classes were registered under, so that reading one
-looks up nothing else and imports nothing.
+A structure is written as the names that its classes were registered under. Reading a structure
+looks up only these names, and imports nothing.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def shuffle_lines(key: Words, x: Any, axis: int) -> Any:
 
 
 def draw_rounds(key: Words, shape: tuple[int, ...]) -> list:
-    """Random words for as many rounds of sorting as make equal words unlikely to matter."""
+    """Draw words for rounds of sorting: enough rounds that equal words are unlikely to matter."""
     size, rounds = max(1, math.prod(shape)), []
     for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
         key, other = split_pair(key)
@@ -265,8 +265,8 @@ def choice(
       integer n, an integer array of shape `shape`.
 
     Raises:
-      ShapeError: more elements are drawn without replacement than there are, there is no element to
-        draw, or `p` does not have the size of the axis.
+      ShapeError: more elements are drawn without replacement than the axis has, the axis is empty,
+        or `p` does not have the size of the axis.
       ValueError: `p` is a NumPy array with a negative element or only zeros, or `mode` is another
         name.
 

@@ -263,7 +263,7 @@ def truncated_normal(
     return jnp.minimum(jnp.maximum(out, least), most)
 
 
-FAR = 3  # from which on float32 has few numbers between erf(x) and 1
+FAR = 3  # above this x, float32 has few numbers between erf(x) and 1
 
 
 def draw_tail(

@@ -32,7 +32,7 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
 
 __all__ = ["binomial", "geometric", "multinomial", "poisson"]
 
-# The expected count from which a sample is drawn by rejection; below it, probabilities are summed.
+# From this expected count on, samples are drawn by rejection. Below it, probabilities are summed.
 MIN_EXPECTED = 10
 
 
@@ -76,9 +76,9 @@ def geometric(
 
 
 def count_by_sums(key: Words, first: Any, ratio: Callable) -> Any:
-    """The first count at which the sum of probabilities passes a uniform number.
+    """Return the first count at which the sum of probabilities passes a uniform number.
 
-    `first` is the probability of 0, and `ratio(k)` that of k over that of k - 1.
+    `first` is the probability of 0. `ratio(k)` is the probability of k, divided by that for k - 1.
     """
     u = sampling.draw_uniform("random", key, first.shape, first.dtype)
 

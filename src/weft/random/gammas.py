@@ -101,8 +101,9 @@ def draw_log_gamma_jvp(impl: Any, shape: tuple, primals: tuple, tangents: tuple)
     return logs, mul(slope, jnp.broadcast_to(t, shape))
 
 
-# Of the cube root of a gamma sample over its shape parameter c: the coefficients, in 1 / (2 c), of
-# the powers of x / sqrt(2 c), where x is normal. They are those of JAX 0.12, so that samples agree.
+# A series for the cube root of a gamma sample divided by its shape parameter c: coefficients of
+# the powers of x / sqrt(2 c), with x normal. Each is a polynomial in 1 / (2 c). JAX 0.12 has the
+# same coefficients, so samples agree.
 CUBE_ROOT = (
     (1.0, -0.22373679280281067, -0.015139039605855942),
     (0.4713940918445587, 0.02607082948088646, -0.008986007422208786),

@@ -429,7 +429,7 @@ def wrap_key_data(
 def clone(key: ArrayLike) -> Array:
     """Return copies of keys that may be used again.
 
-    The values are those of the argument, so the same random numbers are drawn on purpose. It
+    The copies have the same values, so they draw the same random numbers on purpose. `clone`
     matters only under the option `debug_key_reuse`, which otherwise raises an error when a key is
     used twice.
 

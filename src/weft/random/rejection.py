@@ -1,4 +1,4 @@
-"""Rejection: drawing again what was not taken, in one loop for a whole array."""
+"""Rejection sampling: draw rejected samples again, in one loop for a whole array."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from weft.random.keys import Words, fold_words, split_pair
 
 __all__ = []
 
-TURNS = 1000  # of a distribution that rejects one in two, 60 leave one number of 2**60
+TURNS = 1000  # iterations at most. If one sample in two is rejected, 60 leave one in 2**60
 
 
 def draw_until_taken(key: Words, draw: Callable, *xs: Any, done: Any = None) -> Any:
-    """For each row of the parameters `xs`, of shape (n,), a number that is taken.
+    """Draw an accepted sample for each element of the parameters `xs`, of shape (n,).
 
-    `draw(key, *xs)` gives numbers and whether they are; where `done` holds any will do. What is
-    rejected at first is gathered and drawn again in an array a quarter as large. Compiled code
-    cannot be interrupted: what is not taken in TURNS turns, as of a NaN, is NaN.
+    `draw(key, *xs)` returns samples, and a mask of the accepted ones. Where `done` is True, any
+    sample is accepted. Samples that are rejected at first are gathered and drawn again, in an array
+    a quarter as large. Compiled code cannot be interrupted, so a sample that is still rejected
+    after TURNS iterations is NaN; this happens if a parameter is NaN.
     """
     size = xs[0].size
     some = size if size < 1024 else size // 4

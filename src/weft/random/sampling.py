@@ -49,12 +49,13 @@ def sampler(
     chances: Sequence[str] = (),
     rising: Sequence[str] = (),
 ) -> Any:
-    """A decorator of functions of a key: each call is one program, see `operation`.
+    """Decorate a sampler, a function of a key: each call is one program, see `operation`.
 
-    `out_sharding` says how samples are split over explicit axes of a mesh. `static` names
-    arguments that are Python values, besides the usual ones. Of numbers and NumPy
-    arrays, `positive` names those that must not be negative, `chances` those that must be in
-    [0, 1], `rising` those of which none may be below the one before. A shape may be a list.
+    The decorated function takes `out_sharding`, the sharding of samples over explicit axes of a
+    mesh. Its shape may be a list. `static` names static arguments, besides the usual ones. The
+    other names are for checks of arguments that are numbers or NumPy arrays: `positive` arguments
+    must not be negative, `chances` must be in [0, 1], and each of `rising` must be at least the
+    argument before it.
     """
     if fun is None:
         return functools.partial(
@@ -127,7 +128,7 @@ def require_count(op: str, name: str, n: Any) -> int:
 
 
 def choose_float_dtype(op: str, dtype: Any, also_complex: bool = False) -> np.dtype:
-    """The dtype of samples: floats, by default those of 32 bits (64 under enable_x64)."""
+    """The dtype of samples: a float dtype, by default float32 (float64 under enable_x64)."""
     found = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, op)
     if dtypes.is_float(found) or (also_complex and dtypes.is_complex(found)):
         return found
@@ -136,7 +137,7 @@ def choose_float_dtype(op: str, dtype: Any, also_complex: bool = False) -> np.dt
 
 
 def choose_int_dtype(op: str, dtype: Any) -> np.dtype:
-    """The dtype of samples: integers, by default those of 32 bits (64 under enable_x64)."""
+    """The dtype of samples: an integer dtype, by default int32 (int64 under enable_x64)."""
     found = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, op)
     if not dtypes.is_integer(found):
         raise DtypeError(f"{op}: dtype must be one of integers; got {found}.")
@@ -155,7 +156,7 @@ def convert_params(op: str, dtype: np.dtype, *xs: Any, shape: Sequence[int] = ()
 
 
 def choose_shape(op: str, shape: Any, *xs: Any, more: str = "the parameters") -> tuple[int, ...]:
-    """The shape of the samples: that of the parameters broadcast together, or one they fit in."""
+    """The shape of the samples: `shape`, to which the parameters must broadcast, or their own."""
     avals = [typeof(x, op) for x in xs]
     if config.numpy_rank_promotion != "allow":
         check_rank_promotion(op, avals)
@@ -202,9 +203,10 @@ def draw_uniform(
     high: Any = 1.0,
     then: Callable = lambda x: x,
 ) -> Any:
-    """Floats in [low, high), or what `then` makes of each: random bits as the fraction of [1, 2).
+    """Draw floats in [low, high), and apply `then` to them.
 
-    Between numbers it is computed along one axis, of which the compiler makes vectors.
+    Random bits become the fraction of a float in [1, 2). If both bounds are Python floats, samples
+    are computed along one axis, which the compiler vectorizes.
     """
     fixed = type(low) is float and type(high) is float
     info = dtypes.finfo(dtype)

@@ -1,6 +1,6 @@
-"""`compile_in_c`: a pass of `jit` that puts a call of a compiled program in C in a program's place.
+"""`compile_in_c`: a pass of `jit` that replaces a program by a call of its compiled C source.
 
-The call is one of XLA's FFI, so arrays, devices and the fast path are those of any jitted function.
+The call goes through XLA's FFI, so a jitted function has its usual arrays, devices and fast path.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _loading = threading.Lock()  # a target is registered once
 def compile_in_c(jaxpr: Jaxpr) -> Jaxpr:
     """Return a program that calls the program compiled from C, as a pass of `jit`.
 
-    It is for small arrays on the CPU, where XLA's time for each operation and each step of a loop
-    is longer than the computation: loops of a few numbers, filters, equations of motion. The
-    source is what `to_c` writes. The compiler of the system compiles it once; the library is kept
-    in the disk cache. Large products and convolutions are slower than XLA's.
+    It is for small arrays on the CPU, where XLA's overhead for each operation and each loop step
+    is longer than the computation: loops over a few numbers, filters, equations of motion. `to_c`
+    writes the same source. The system's compiler compiles it once; the library is stored in the
+    disk cache. Large products and convolutions are slower than XLA's.
 
     Args:
       jaxpr: a program of arrays, whose sizes are numbers.
@@ -66,7 +66,7 @@ def compile_in_c(jaxpr: Jaxpr) -> Jaxpr:
 
     Raises:
       NotImplementedError: an operation cannot be computed by C; the message names its line.
-      RuntimeError: there is no compiler of C.
+      RuntimeError: no C compiler is installed.
 
     >>> step = weft.jit(lambda x: x * x + 1, passes=[weft.export.compile_in_c])
     >>> step(np.float32([2, 3]))

@@ -31,9 +31,9 @@ FLAGS = ("-std=c99", "-O3")
 
 
 def find_compiler(given: str | None = None) -> list[str]:
-    """Return the command of a compiler of C: one that is named, or the first that there is.
+    """Return the command of a C compiler: the named one, or the first one that is installed.
 
-    Raises RuntimeError if there is none.
+    Raises RuntimeError if no compiler is found.
     """
     for name in (given,) if given else COMPILERS:
         words = shlex.split(name)
@@ -48,7 +48,7 @@ def find_compiler(given: str | None = None) -> list[str]:
 
 
 def run_compiler(command: Sequence[str]) -> None:
-    """Run a compiler; RuntimeError with what it says if it fails."""
+    """Run a compiler; raise RuntimeError with its error output if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(
@@ -60,7 +60,7 @@ def run_compiler(command: Sequence[str]) -> None:
 def compile_library(
     source: Source, header: str, compiler: str | None, flags: Sequence[str]
 ) -> pathlib.Path:
-    """Compile a source to a shared library in a new folder; the path of the library."""
+    """Compile a source to a shared library in a new folder; return the library's path."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-c-"))
     (folder / f"{source.name}.c").write_text(source.text)
     (folder / f"{source.name}.h").write_text(header)
@@ -150,7 +150,7 @@ class Calling:
 
 
 def fits_shape(shape: Sequence[int], wanted: Sequence[Any]) -> bool:
-    """Return True if a shape has as many axes as wanted, and the sizes that are numbers."""
+    """Return True if a shape has the wanted rank and sizes. Symbolic sizes match any size."""
     return len(shape) == len(wanted) and all(
         n == size for n, size in zip(shape, wanted, strict=True) if type(size) is int
     )

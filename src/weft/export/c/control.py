@@ -1,6 +1,6 @@
-"""Loops and branches of programs as those of C.
+"""Write loops and branches of programs as loops and branches in C.
 
-What a loop carries is in variables and in buffers that each iteration changes in place.
+The carry of a loop is in variables and in buffers that each iteration updates in place.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class Function(NamedTuple):
 
 
 def row_major(index: Sequence[Index], shape: Sequence[Size]) -> Index:
-    """Return the place of an element among those of an array."""
+    """Return the flat index of an element of a row-major array."""
     total = Index()
     for k, i in enumerate(index):
         total = total.add(i, math.prod(shape[k + 1 :]))
@@ -141,9 +141,9 @@ class Emitter:
     def __init__(self) -> None:
         self.count = 0
         self.block: list[Statement] = []
-        # variables of the current block and of those around it, by what they hold
+        # variables of the current block and of the enclosing blocks, by the expression they hold
         self.known: list[dict[Any, str]] = [{}]
-        self.loads: dict[Any, str] = {}  # of the current block, since anything was written
+        self.loads: dict[Any, str] = {}  # in the current block, since the last write to memory
         self.buffers: list[Buffer] = []
         self.functions: dict[Any, Function] = {}
         self.texts: dict[Any, tuple[str, str]] = {}  # functions that are text: a name, and the text
@@ -202,7 +202,7 @@ class Emitter:
     # --- variables ---
 
     def let(self, ctype: str, pattern: str, args: Sequence[Any] = (), mutable: bool = False) -> str:
-        """Write a new variable; an immutable one that is known already is given instead."""
+        """Write a new variable, or return the immutable variable that already holds the value."""
         key = (ctype, pattern, tuple(args))
         is_pure = not mutable and not any(isinstance(a, Load) for a in args)
         if is_pure:
@@ -216,7 +216,7 @@ class Emitter:
         return name
 
     def assign(self, name: str, atom: Any) -> None:
-        """Write a new value of a mutable variable, and forget what was computed of the old one."""
+        """Assign to a mutable variable, and forget the values computed from its old value."""
         self.block.append(Assign(name, atom))
         for known in self.known:
             for key in [k for k in known if name in k[1] or name in k[2]]:
@@ -351,7 +351,7 @@ class Emitter:
         return self.let(kind.computed, found)
 
     def select(self, e: Any, operands: Any, env: Any, kind: Kind) -> str:
-        """Return a variable that holds one of two values; only that one is computed."""
+        """Return a variable that holds one of two values; only the selected value is computed."""
         test = self.condition(e.condition, operands, env)
         if isinstance(test, bool):
             return self.value(e.yes if test else e.no, operands, env, kind)

@@ -269,7 +269,7 @@ def reshape(x: Any, shape: Sequence[int]) -> Any:
 
 
 def gather(xs: Sequence[Any], out: ShapedArray, attrs: dict) -> Any:
-    """Return windows of an array; indices are clipped, as those of StableHLO are."""
+    """Return windows of an array; indices are clipped, as StableHLO clips them."""
     dims = read_dims(attrs["dimension_numbers"])
     pick = lambda name: dims.get(name, ())
     numbers = indexing.GatherDimensionNumbers(
@@ -428,7 +428,7 @@ def expand_loop(eqn: Eqn, bodies: Sequence[Any], ins: Sequence[Any]) -> list:
 
 
 def primitives_in(jaxpr: Jaxpr) -> Iterator[Eqn]:
-    """Go over the equations of an expanded program and of those that it holds."""
+    """Iterate over the equations of an expanded program and of its nested programs."""
     for eqn in jaxpr.eqns:
         yield eqn
         for region in eqn.params.get("regions", ()):

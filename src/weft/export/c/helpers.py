@@ -39,7 +39,7 @@ static inline T weft_N(P re, P im) {
   return both.z;
 }"""
 
-# Functions of one kind, by what is between "weft_" and the kind.
+# Functions of one kind, by the part of their name between "weft_" and the kind.
 TYPED = {
     "max": """
 static inline T weft_max_N(T a, T b) { return a > b || a != a ? a : b; }""",
@@ -323,7 +323,7 @@ def write_conversion(source: Kind, to: Kind) -> str:
 
 
 def list_helpers(text: str, own: Callable[[str], bool] = lambda name: False) -> list[str]:
-    """Return the functions that a text calls, each after those that it calls itself."""
+    """Return all functions that a text calls, also indirectly; callees come before callers."""
     order: dict[str, str] = {}
 
     def visit(text: str) -> None:

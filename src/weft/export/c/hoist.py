@@ -23,7 +23,7 @@ NAME = re.compile(r"\b[ti]\d+\b")
 
 
 def names_read(statement: Let) -> set[str]:
-    """Return the variables that a new one is made of."""
+    """Return the variables that the value of a new variable reads."""
     texts = [statement.pattern]
     for a in statement.args:
         texts.append(a.index.text if isinstance(a, Load) else str(a))
@@ -60,7 +60,7 @@ def hoist(block: list[Statement]) -> None:
 
 
 def split_loop(loop: For) -> list[Statement]:
-    """Take out of a loop what does not depend on it; what was taken out."""
+    """Remove the loop-invariant statements from a loop, and return them."""
     names, buffers = list_written(loop.body)
     names.add(loop.name)
     moved: list[Statement] = []

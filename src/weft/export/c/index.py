@@ -18,7 +18,7 @@ UNKNOWN = 1 << 62
 
 
 class Term(NamedTuple):
-    """An integer variable of C, or an expression of one, with its least and its largest value."""
+    """An integer variable of C, or an expression of one, with a lower and an upper bound."""
 
     text: str
     low: Size = -UNKNOWN
@@ -59,7 +59,7 @@ class Index:
 
     @property
     def low(self) -> Size:
-        """The least value."""
+        """The lower bound."""
         return self.find_end(False)
 
     @property
@@ -68,7 +68,7 @@ class Index:
         return self.find_end(True)
 
     def find_end(self, upper: bool) -> Size:
-        """Return the largest value if `upper`, else the least one."""
+        """Return the upper bound if `upper`, else the lower bound."""
         total, unknown = self.constant, UNKNOWN if upper else -UNKNOWN
         for t, k in self.terms.items():
             if is_at_least(k, 0):
@@ -106,7 +106,7 @@ class Index:
         return Index().add(self, factor)
 
     def split(self, divisor: Size) -> tuple[Index, Index]:
-        """Return the quotient of what is divisible, and the rest."""
+        """Return the quotient of the terms that are divisible, and the remaining terms."""
         whole = {t: k // divisor for t, k in self.terms.items() if is_zero(k % divisor)}
         rest = {t: k for t, k in self.terms.items() if t not in whole}
         more = self.constant // divisor
@@ -205,9 +205,10 @@ def choose_extremum(smaller: bool, x: Index, y: Index) -> Index:
 
 
 def choose_end(smaller: bool, a: Size, b: Size, upper: bool) -> Size:
-    """Return a bound of the smaller or the larger of two integers by those of both.
+    """Return a bound of the minimum or the maximum of two integers, from a bound of each.
 
-    Where it is not known which of the two is smaller, either is a bound at one end.
+    If the bounds cannot be compared, either is an upper bound of the minimum and a lower bound of
+    the maximum. The other end is unknown.
     """
     if is_at_least(a, b) or is_at_least(b, a):
         return (b if is_at_least(a, b) else a) if smaller else (a if is_at_least(a, b) else b)

@@ -41,7 +41,7 @@ class Kind(NamedTuple):
 
     @property
     def wide(self) -> str:
-        """The unsigned type in which C computes sums and products of integers, which wrap."""
+        """The unsigned C type for sums and products of integers. Its arithmetic wraps."""
         return "uint64_t" if self.bits == 64 else "uint32_t"
 
     @property

@@ -24,7 +24,7 @@ from weft.export.c.writer import Writer
 from weft.export.dims import Size
 from weft.export.recorder import read_numbers
 
-# T is the dtype, P that of its real part; CONJ, REAL and ABS are as complex numbers have them.
+# T is the dtype, P the dtype of its real part; CONJ, REAL and ABS take real and complex numbers.
 POTRF = """\
 static void NAME(ptrdiff_t n, bool upper, T *a, int32_t *info) {
   *info = 0;

@@ -1,8 +1,8 @@
-"""The arena: where each buffer of a program is in it, so that it is small.
+"""Assign each buffer of a program an offset in the arena, so that the arena is small.
 
-Two buffers may share memory if no statement lies between uses of both. A buffer that is used before
-a loop and in it is in use until the loop ends. Buffers of symbolic sizes come after the others: in
-slots, each as large as the largest buffer in it, one after another.
+Two buffers may share memory if their lifetimes do not overlap. A buffer that is used before a loop
+and in it is alive until the loop ends. Buffers of symbolic sizes come after the others. They are in
+slots, one after another; each slot is as large as the largest buffer in it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def make_identifier(text: str) -> str:
 
 
 def make_identifiers(texts: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
-    """Return a name for each text, all different and none of those taken."""
+    """Return a name for each text. All names are distinct, and none is in `taken`."""
     names: list[str] = []
     for text in texts:
         name, count = make_identifier(text), 1

@@ -173,7 +173,7 @@ def blocks_in(statement: Any) -> Sequence[list[Statement]]:
 
 
 def walk_statements(block: Sequence[Statement]) -> Iterator[Statement]:
-    """Go over statements and those that they hold."""
+    """Iterate over statements and their nested statements."""
     for statement in block:
         yield statement
         for inner in blocks_in(statement):

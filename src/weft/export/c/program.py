@@ -133,8 +133,8 @@ class CProgram:
           with NumPy arrays. Static arguments are part of the program, and are not passed.
 
         Raises:
-          RuntimeError: there is no compiler, or it does not accept the source or the flags.
-          ValueError: there is no such target.
+          RuntimeError: no compiler is found, or it rejects the source or the flags.
+          ValueError: `target` is not None or "wasm32".
 
         >>> triple = weft.export.to_c(lambda x: 3 * x)(np.float32([1, 2])).build()
         >>> triple(np.float32([5, 6]))
@@ -172,16 +172,16 @@ class CProgram:
 def to_c(
     fun: Callable, *, name: str | None = None, weights: Literal["source", "file"] = "source"
 ) -> Callable[..., CProgram]:
-    """Return a function that takes types of arguments, and gives `fun` at these as a C program.
+    """Return a function that takes the types of arguments, and returns `fun` as a C program.
 
-    The program computes what `jit(fun)` does, without Python and XLA: derivatives, loops, random
-    numbers and steps of optimizers are exported as anything else is. Results agree up to rounding,
-    as sums may be added up in another order.
+    The program computes the same as `jit(fun)`, without Python and XLA. Derivatives, loops, random
+    numbers and steps of optimizers can be exported, too. Results agree up to rounding, because sums
+    may be added in another order.
 
     Args:
       fun: a function of arrays, which may be jitted. It must not call Python (`pure_callback`), use
         several devices, or take references.
-      name: the name of the function in C; by default that of `fun`.
+      name: the name of the function in C; by default the name of `fun`.
       weights: where the arrays are that `fun` closes over: in the "source", as `static const`
         arrays, or in a "file" beside it, whose bytes a caller reads or maps, and passes.
 

@@ -159,7 +159,7 @@ def write_select_and_scatter(w: Writer, eqn: Eqn) -> list[Any]:
 
 
 def write_scatter(w: Writer, eqn: Eqn) -> list[Any]:
-    """Write updates to windows of an operand at indices; those not inside are left out."""
+    """Write updates to windows of an operand at indices; windows that do not fit are skipped."""
     attrs, (region,) = dict(eqn.params["attrs"]), eqn.params["regions"]
     text = attrs["scatter_dimension_numbers"]
     dims = read_dims(text)

@@ -1,6 +1,6 @@
-"""Sizes of arrays, which are numbers or symbolic: what is known of them, and their texts.
+"""Sizes of arrays, numbers or symbolic: comparing them by bounds, and writing them as text.
 
-A symbolic size is a sum of products of the variables that the function in C takes first.
+A symbolic size is a sum of products of variables. The C function takes the variables first.
 """
 
 from __future__ import annotations

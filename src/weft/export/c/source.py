@@ -47,10 +47,10 @@ class Parameter:
     """An argument or a result of the function in C.
 
     Attributes:
-      name: its name.
-      path: what it is in Python.
-      aval: its type.
-      by_value: whether it is passed by value.
+      name: the name in C.
+      path: the name of the same value in Python.
+      aval: the type.
+      by_value: True if the argument is passed by value, False if by a pointer.
     """
 
     name: str
@@ -227,8 +227,8 @@ def print_program(
 def print_measure(signature: Signature, extents: Sequence[Size], arena: Arena) -> str:
     """Return the function that gives the size of the arena, and SIZE_MAX for wrong sizes.
 
-    Sizes are wrong where they are not those that the program is written for, and where an array or
-    the arena would be larger than memory can be.
+    Sizes are wrong if the program is not written for them, or if an array or the arena would be
+    larger than the address space.
     """
     limits = signature.limits.text.replace(" && ", "\n      && ")
     rows = ",\n    ".join(write_size(n, DOUBLE) for n in dict.fromkeys([*extents, arena.bytes]))
@@ -256,7 +256,7 @@ def mentions(text: str, name: str) -> bool:
 
 
 def print_functions(w: Writer, body: str) -> list[str]:
-    """Return the functions that a program calls, each after those that it calls."""
+    """Return the functions that a program calls. Callees come before their callers."""
     texts = {f.name: print_function(f) for f in w.functions.values()}
     for function in w.functions.values():
         drop_unused(function.block, function.result)

@@ -1,7 +1,7 @@
 """Write an expanded program as statements: `Writer` goes over its equations.
 
-An equation with an `element` rule becomes a loop nest where its result has to be in memory, and is
-part of the loops that read it elsewhere. Loops write what they carry in place.
+An equation with an `element` rule becomes a loop nest if its result has to be in memory. Otherwise
+it is fused into the loops that read its result. Loops update their carry in place.
 """
 
 from __future__ import annotations

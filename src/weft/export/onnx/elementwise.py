@@ -120,7 +120,7 @@ class Term:
 
 
 def divide(x: Term, y: Term) -> Term:
-    """x / y. An integer divided by 0 is -1, and the least one divided by -1 is itself."""
+    """x / y. An integer divided by 0 is -1. The smallest integer divided by -1 is itself."""
     if not dtypes.is_integer(x.dtype):
         return x / y
     zero = y.compare("Equal", 0)
@@ -160,17 +160,17 @@ def power(x: Term, y: Term) -> Term:
 
 
 def shift_left(x: Term, y: Term) -> Term:
-    """Bits moved to the left; none is left from the width on."""
+    """Shift bits to the left. The result is 0 if the count is at least the width."""
     return shift(x, y, "LEFT")
 
 
 def shift_right(x: Term, y: Term) -> Term:
-    """Bits moved to the right, with zeros in front."""
+    """Shift bits to the right, and fill with zeros."""
     return shift(x, y, "RIGHT")
 
 
 def shift(x: Term, y: Term, direction: str) -> Term:
-    """Bits of an integer moved by a count; 0 where that is not less than the width."""
+    """Shift the bits of an integer. The result is 0 if the count is at least the width."""
     dtype, width = x.dtype, x.dtype.itemsize * 8
     x, y = x.cast(unsigned_dtype(dtype)), y.cast(unsigned_dtype(dtype))
     if is_constant_below(y, width):
@@ -418,7 +418,7 @@ def bitcast(xs: Sequence[Term], out: ShapedArray, attrs: dict) -> Term:
 
 
 def is_finite(xs: Sequence[Term], out: ShapedArray, attrs: dict) -> Term:
-    """Return where a float is neither infinite nor NaN."""
+    """Return True where a float is finite: not infinite and not NaN."""
     (x,) = xs
     return ~(x.apply("IsInf", out=BOOL) | x.apply("IsNaN", out=BOOL))
 

@@ -34,7 +34,7 @@ class Graph(Recorder):
     """Writes nodes, and knows the constants and the sizes of a model.
 
     Attributes:
-      nodes: those of the graph that is being written.
+      nodes: the nodes of the graph that is being written.
       opset: the version of the operators that the nodes need.
     """
 
@@ -46,9 +46,9 @@ class Graph(Recorder):
         self.initializers: dict[Any, Any] = {}
         self.opset = OPSET
         self.sizes: dict[Any, str] = {}  # tensors of one element, by size
-        # the small tensor and its rank of values that are broadcast, by name
+        # values that are broadcast, by name: the small tensor and its rank
         self.small: dict[str, tuple[str, int]] = {}
-        # the tensors with all elements of such values, by name, in each of the graphs around
+        # the full tensors of such values, by name, in each enclosing graph
         self.full: list[dict[str, str]] = [{}]
         self.trail: list[str] = []  # the operations that were written
 
@@ -73,7 +73,7 @@ class Graph(Recorder):
     def apply(self, operator: str, dtype: np.dtype, *names: str, out: Any = None, **attrs: Any):
         """Write a node on tensors of a dtype, computed in a wider one if need be.
 
-        `out` is the dtype of the result, by default that of the operands.
+        `out` is the dtype of the result, by default the dtype of the operands.
         """
         wide = wide_dtype(operator, dtype)
         name = self.node(operator, *[self.cast(n, dtype, wide) for n in names], **attrs)
@@ -123,7 +123,7 @@ class Graph(Recorder):
         return self.small[x.name][0] if x.name in self.small else x.name
 
     def shrink(self, name: str, rank: int, aval: ShapedArray) -> str:
-        """Return the name of a value whose elements are those of a tensor, broadcast."""
+        """Return the name of a value that is a tensor, broadcast to a larger shape."""
         self.count += 1
         made = f"small{self.count}"
         self.small[made] = name, rank
@@ -131,7 +131,7 @@ class Graph(Recorder):
 
     @contextlib.contextmanager
     def inner(self) -> Iterator[list]:
-        """Write into a graph within this one for a while; gives its nodes."""
+        """Write into a nested graph while the context is open; yield its nodes."""
         around, nodes = self.nodes, list[Any]()
         self.nodes = nodes
         self.full.append({})
@@ -145,7 +145,7 @@ class Graph(Recorder):
 
     @contextlib.contextmanager
     def in_main(self) -> Iterator[None]:
-        """Write into the outermost graph, which those within it can read."""
+        """Write into the outermost graph. Nested graphs can read its tensors."""
         around, self.nodes = self.nodes, self.main
         try:
             yield
@@ -320,9 +320,10 @@ class Graph(Recorder):
         raise NotInOnnx("a call of Python")
 
     def subgraph(self, name: str, avals: Sequence, write: Callable, outs: Sequence) -> Any:
-        """Return a graph for a loop or a branch; it reads tensors of those around it.
+        """Return a graph for a loop or a branch; it may read tensors of the enclosing graphs.
 
-        `avals` are types of its inputs, and `write` takes their names and gives those of results.
+        `avals` are the types of its inputs. `write` takes their names and returns the names of the
+        results.
         """
         names = [self.new_name() for _ in avals]
         with self.inner() as nodes:

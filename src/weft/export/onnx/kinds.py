@@ -1,4 +1,4 @@
-"""The dtypes of tensors in ONNX, and those that operators are computed in.
+"""The dtypes of tensors in ONNX, and the dtypes that operators are computed in.
 
 An operator is computed in the dtype of its operands if onnxruntime has a kernel for it, otherwise
 in a wider dtype that gives the same results.
@@ -25,7 +25,7 @@ _SUMS = {**_HALF, **_SHORT, I8: I32, U8: I32, U32: I64, U64: I64, BOOL: I32}
 _POWERS = {**_HALF, **_SHORT, I8: I32, U8: I32, U32: I64, U64: I64}
 
 # The dtype that an operator is computed in, by the dtype of its operands. Sums and products of
-# unsigned integers are the same bits as those of signed ones.
+# unsigned integers have the same bits as sums and products of signed integers.
 WIDE: dict[str, dict[np.dtype, np.dtype]] = {
     "Max": {**_HALF, **_SHORT},
     "Min": {**_HALF, **_SHORT},

@@ -207,15 +207,15 @@ def strides_of(shape: Sequence[Size]) -> list[Size]:
 
 
 class Windows:
-    """Places of windows in an array, as flat indices that broadcast to the shape of all windows.
+    """Flat indices of the elements of windows in an array; they broadcast to the windows' shape.
 
     Args:
       shape: the shape of the array that has the windows.
-      indices: where windows start, along the axes `mapped`; the last axis is that of the index.
-      rank: the number of axes of the windows' array, of which `window_axes` are within a window.
+      indices: where windows start, along the axes `mapped`; the last axis holds the index vector.
+      rank: the number of axes of the array of windows; its `window_axes` are within a window.
       sizes: the sizes of a window along all axes of the array.
       dropped: axes of the array that windows do not have.
-      batching: axes of the array, and of indices, along which windows go together.
+      batching: batch axes of the array, and the batch axes of the indices that belong to them.
     """
 
     def __init__(

@@ -70,7 +70,7 @@ def permute(g: Graph, name: str, perm: Sequence[int]) -> str:
 def convolution(g: Graph, xs: Sequence[Value], outs: Sequence[Any], attrs: dict) -> list[str]:
     """Write a convolution, with its features in the second axis.
 
-    An operand that is spread out has zeros between its elements, unless ConvTranspose can do it.
+    A dilated operand gets zeros between its elements, unless ConvTranspose can dilate it.
     """
     (x, w), (out,) = xs, outs
     layout = Layout(attrs["dimension_numbers"])

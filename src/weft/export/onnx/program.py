@@ -33,7 +33,7 @@ from weft.xla.hlo import Value
 from weft.xla.lower import make_physical
 
 PASSES = (simplify_algebra, cse_jaxpr, hoist_invariants, drop_dead_code)
-IR_VERSION = 10  # that of opset 21
+IR_VERSION = 10  # the version of the file format for opset 21
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +44,7 @@ class OnnxReport:
       opset: the version of its operators.
       model_bytes: the size of its file.
       constant_bytes: the arrays that are part of it.
-      operators: the number of nodes by operator, those of loops and branches included.
+      operators: the number of nodes by operator, including nodes in loops and branches.
     """
 
     opset: int
@@ -106,7 +106,7 @@ class OnnxProgram:
 
 
 def walk_nodes(graph: Any) -> Iterator[Any]:
-    """Go over the nodes of a graph and of those in its loops and branches."""
+    """Iterate over the nodes of a graph, including nodes in its loops and branches."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:

@@ -57,7 +57,7 @@ def reduce_tensor(g: Graph, kind: str, dtype: np.dtype, name: str, axes: Sequenc
 
 
 def reduce(g: Graph, xs: Sequence[Value], outs: Sequence[Any], attrs: dict) -> list[str]:
-    """Write a reduction: an operator of ONNX, or pairs of elements until one is left."""
+    """Write a reduction: an ONNX operator, or a tree that combines pairs of elements."""
     half, axes = len(xs) // 2, list(read_numbers(attrs["dimensions"]))
     (region,) = attrs["regions"]
     names, inits = [g.use(x) for x in xs[:half]], [g.use(x) for x in xs[half:]]
@@ -169,7 +169,7 @@ def can_pool(window: Window) -> bool:
 
 
 def pool(g: Graph, x: Value, out: ShapedArray, window: Window, kind: str) -> str:
-    """Write a pooling operator, which has two axes in front of those of windows."""
+    """Write a pooling operator. It takes two axes before the axes of windows."""
     axes, name = window.axes, g.use(x)
     kept = [k for k in range(out.ndim) if k not in axes]
     lead = [x.aval.shape[k] for k in kept]
@@ -196,7 +196,7 @@ def pool(g: Graph, x: Value, out: ShapedArray, window: Window, kind: str) -> str
 def select_and_scatter(
     g: Graph, xs: Sequence[Value], outs: Sequence[Any], attrs: dict
 ) -> list[str]:
-    """Write the elements that windows select, with the sums of what is given to each of them."""
+    """Add each element of `source` to the element that its window selects."""
     (x, source, init), (out,) = xs, outs
     choose, combine = map(g.name_region, attrs["regions"])
     window = Window(g, attrs, out.ndim)
