@@ -31,7 +31,21 @@ def check_extent(shape: tuple[int, ...], dtype: Any, most: int = 63) -> None:
 
 
 class AbstractValue:
-    """The type of a traced value: a `ShapedArray`, or a reference to one (ref.py)."""
+    """The type of a traced value: a `ShapedArray`, or a reference to an array.
+
+    The class is the common base of the two types. Use it to test whether an object is a type. It is
+    not constructed itself.
+
+    Attributes:
+      size: the number of elements.
+      dtype: the dtype of the elements.
+      nbytes: the number of bytes of the elements.
+
+    >>> from weft.core import AbstractValue
+    >>> aval = weft.typeof(jnp.ones((2, 3)))
+    >>> isinstance(aval, AbstractValue), aval.nbytes
+    (True, 24)
+    """
 
     __slots__ = ()
     size: int
@@ -44,18 +58,38 @@ class AbstractValue:
 
 
 class ShapedArray(AbstractValue):
-    """An array type: shape, dtype, and whether the dtype is weak (came from a Python number).
+    """The type of an array: its shape, its dtype, and a mark for weak types.
 
-    `physical` is the type of the buffer of such an array: itself, except for extended dtypes
-    (random keys), whose elements are words of the dtype `words_dtype`, `words` of them along a last
-    axis.
+    Tracing runs on types in place of values, and rules of primitives compute types of results from
+    types of operands. Equal types are the same object, and no type can be changed: `update` makes
+    another type. A type prints as in jaxprs: `f32[3,4]`, or `f32[8@x,4]` for a sharded array. The
+    attribute `physical` is the type of the buffer. It differs from the type itself for extended
+    dtypes, such as random keys. Each key is a row of `words` elements of the dtype `words_dtype`.
 
-    `varying`, in a program that each device of a mesh runs for itself, says along which axes of the
-    mesh the values may differ; None: they do not. `sharded` says how the value is split over the
-    explicit axes of a mesh; None: it is whole. Both are opaque here (primitives/varying.py,
-    mesh/typed.py). Interned: equal types are the same object. Prints as in jaxprs, `f32[8@x,4]`.
-    `sharding` and `manual_axis_type` are JAX's ways to give `sharded` and `varying`; `memory_space`
-    is taken and changes nothing.
+    Args:
+      shape: the sizes of the axes; a sequence of ints or symbolic sizes.
+      dtype: the dtype of the elements, or its name.
+      weak_type: True for the type of a Python scalar, which adapts to the dtype of the other
+        operand. The default is False.
+      varying: the axes of a mesh along which the values may differ, in a program that each device
+        of the mesh runs for itself. None, the default, for no axes.
+      sharded: the split of the array over the explicit axes of a mesh, as the attribute of another
+        type. None, the default, for an array that is not split.
+      sharding: a sharding that gives `sharded`. None is the default.
+      manual_axis_type: the axes in the form of JAX, which give `varying`. None is the default.
+      memory_space: accepted for compatibility with JAX and ignored.
+
+    Raises:
+      ShapeError: the array has 2**63 bytes or more.
+
+    >>> from weft.core import ShapedArray
+    >>> aval = ShapedArray((3, 4), np.float32)
+    >>> aval
+    ShapedArray(float32[3,4])
+    >>> aval is weft.typeof(jnp.ones((3, 4)))
+    True
+    >>> print(aval.update(dtype=np.int32), aval.size, aval.ndim)
+    i32[3,4] 12 2
     """
 
     __slots__ = (
