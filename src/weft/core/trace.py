@@ -24,7 +24,31 @@ get_traceback = _jax.Traceback.get_traceback
 
 
 class Trace:
-    """One interpretation of primitives. `parent` is the one that its rules act under."""
+    """An interpretation of primitives. Each transformation makes a trace for each of its runs.
+
+    `bind` passes a primitive, its operands and its parameters to the current trace. A trace may
+    compute the results, write an equation, or apply a rule. The rules run under the parent trace.
+    To define a trace of your own, define the method `process_primitive(prim, args, params)`; it
+    runs where operations on concrete values compute at once.
+
+    Attributes:
+      parent: the trace under which the rules of this trace run. By default the current trace.
+      live: True until the traced function has returned.
+      main: the trace itself, under the name that libraries for JAX use.
+
+    >>> from weft.core import Trace
+    >>> from weft.extend.core import set_current_trace
+    >>> class Counter(Trace):
+    ...     count = 0
+    ...     def process_primitive(self, prim, args, params):
+    ...         self.count += 1
+    ...         return prim.bind(*args, **params)
+    >>> counter = Counter()
+    >>> with set_current_trace(counter):
+    ...     y = lax.add(lax.mul(2.0, 3.0), 1.0)
+    >>> print(y, counter.count)
+    7.0 2
+    """
 
     __slots__ = ("__weakref__", "depth", "live", "parent")
     depth: int  # how many traced functions run within one another: see `run_once`
@@ -174,7 +198,23 @@ def run_once(
 
 
 def eval_context() -> use:
-    """Compute at once whatever the surrounding traces are, where values are concrete."""
+    """Compute at once within a block, whatever transformations surround it.
+
+    Operations in the block run eagerly. Their operands must be concrete: an operation on a traced
+    value raises an error. `ensure_compile_time_eval` is for blocks with operations on both.
+
+    Returns:
+      A context manager.
+
+    >>> from weft.core import eval_context
+    >>> @weft.jit
+    ... def f(x):
+    ...     with eval_context():
+    ...         n = int(jnp.add(1, 2))  # a number, not a tracer
+    ...     return x * n
+    >>> print(f(2.0))
+    6.0
+    """
     return use(_Current.trace)
 
 
@@ -215,7 +255,26 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 
 class Tracer(HasAval):
-    """A value under interpretation: it has a type, `aval`, and belongs to a trace."""
+    """A value under a transformation: it has a type and belongs to a trace.
+
+    Functions that are traced receive tracers in place of arrays. A tracer has the attributes and
+    the operators of an array, except for those that need the concrete value: `bool(x)`, `int(x)`
+    and `np.asarray(x)` raise an error if the value is not known. Use `isinstance(x, Tracer)` to
+    test whether a value is traced. Transformations make tracers; users do not construct them.
+
+    Attributes:
+      aval: the type of the value, a `ShapedArray` or a reference type.
+      owner: the trace that the value belongs to; also `_trace`.
+      shape, dtype, ndim: the shape, the dtype and the number of axes.
+
+    >>> from weft.core import Tracer
+    >>> @weft.jit
+    ... def f(x):
+    ...     print(isinstance(x, Tracer), x.aval)
+    ...     return x
+    >>> _ = f(jnp.ones(3))
+    True f32[3]
+    """
 
     __slots__ = ("__weakref__", "aval", "owner")
     __array_priority__ = 1000  # NumPy arrays leave binary operators to us
