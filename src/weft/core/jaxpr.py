@@ -236,7 +236,30 @@ class ClosedJaxpr(Program):
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list:
-    """Apply `jaxpr` to values under the current trace, letting go of each value after its use."""
+    """Apply a jaxpr to values.
+
+    The equations run in order under the current trace, so the function may be transformed: `jit` of
+    it stages the equations, and eager calls compute them. Each intermediate value is released after
+    its last use.
+
+    Args:
+      jaxpr: the `Jaxpr` to apply; `closed.jaxpr` of a ClosedJaxpr.
+      consts: a sequence of values, one for each constvar of the jaxpr; `closed.consts`.
+      *args: the arguments; an array or a tracer for each invar, of the shape and dtype of the
+        invar.
+
+    Returns:
+      A list of the results, with the shapes and dtypes of the outvars.
+
+    Raises:
+      ShapeError: the number of arguments is not the number of invars.
+
+    >>> from weft.core import eval_jaxpr
+    >>> closed = weft.make_jaxpr(lambda x: jnp.sin(x) * 2)(0.0)
+    >>> [y] = eval_jaxpr(closed.jaxpr, closed.consts, 1.0)
+    >>> print(y)
+    1.6829419
+    """
     if len(args) != len(jaxpr.invars):
         raise ShapeError(
             f"eval_jaxpr: there must be one argument for each invar; got {len(args)} "
