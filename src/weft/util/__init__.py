@@ -354,14 +354,50 @@ def as_size(n: Any) -> Any:
 
 
 def max_size(d1: Any, d2: Any) -> Any:
-    """Return the larger of two sizes."""
+    """Return the larger of two sizes, which may be symbolic.
+
+    Use it for shapes in functions that are exported for any size. If the order of the two sizes is
+    not known, the result is a symbolic size. For two ints it is `max` of Python.
+
+    Args:
+      d1: an int or a symbolic size.
+      d2: an int or a symbolic size.
+
+    Returns:
+      An int, or a symbolic size.
+
+    >>> from weft.core import max_dim
+    >>> max_dim(2, 3)
+    3
+    >>> (n,) = weft.export.symbolic_shape("n")
+    >>> max_dim(n, 3)
+    max(n, 3)
+    """
     if isinstance(d2, SymbolicSize):
         d1, d2 = d2, d1
     return d1.choose(d2, "max") if isinstance(d1, SymbolicSize) else max(d1, d2)
 
 
 def min_size(d1: Any, d2: Any) -> Any:
-    """Return the smaller of two sizes."""
+    """Return the smaller of two sizes, which may be symbolic.
+
+    Use it for shapes in functions that are exported for any size. If the order of the two sizes is
+    not known, the result is a symbolic size. For two ints it is `min` of Python.
+
+    Args:
+      d1: an int or a symbolic size.
+      d2: an int or a symbolic size.
+
+    Returns:
+      An int, or a symbolic size.
+
+    >>> from weft.core import min_dim
+    >>> min_dim(2, 3)
+    2
+    >>> (n,) = weft.export.symbolic_shape("n")
+    >>> min_dim(n, 3)
+    min(n, 3)
+    """
     if isinstance(d2, SymbolicSize):
         d1, d2 = d2, d1
     return d1.choose(d2, "min") if isinstance(d1, SymbolicSize) else min(d1, d2)
