@@ -27,13 +27,28 @@ from weft.xla.callbacks import wrap_error
 
 
 class DebugEffect(Effect):
-    """Showing values: may happen more or less often than written where programs are transformed."""
+    """The effect of showing values, as `debug.print` and `debug.callback` have it by default.
+
+    A program keeps operations with this effect although nothing reads their results. They may
+    happen more often or less often than written where a program is transformed, and in any order.
+
+    >>> jaxpr = weft.make_jaxpr(lambda x: weft.debug.print("{}", x))(1.0)
+    >>> [type(effect) for effect in jaxpr.effects] == [weft.debug.DebugEffect]
+    True
+    """
 
     name = "Debug"
 
 
 class OrderedDebugEffect(Effect):
-    """Showing values in the order written."""
+    """The effect of showing values in the order written: `debug.print(..., ordered=True)`.
+
+    Operations with this effect happen in the order of the program.
+
+    >>> jaxpr = weft.make_jaxpr(lambda x: weft.debug.print("{}", x, ordered=True))(1.0)
+    >>> [type(effect) for effect in jaxpr.effects] == [weft.debug.OrderedDebugEffect]
+    True
+    """
 
     name = "OrderedDebug"
     ordered = True
