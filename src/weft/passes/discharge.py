@@ -39,7 +39,25 @@ def holds_state(params: dict[str, Any]) -> bool:
 
 @memo_jaxpr
 def state_effects(jaxpr: Jaxpr) -> dict[int, Kinds]:
-    """Return the effects of a closed program on the references that it is passed, by position."""
+    """Return the effects of a program on the references that it is passed.
+
+    The effects tell which references a program reads and which references it writes to, in the
+    program itself and in the programs that it holds, such as bodies of loops.
+
+    Args:
+      jaxpr: a `Jaxpr`. The argument must be passed by position.
+
+    Returns:
+      A dict from the position of an input, an int, to a frozenset of effects. Constvars count
+      before the inputs. References without effects have no entry.
+
+    >>> from weft.ref import new_ref, state_effects
+    >>> def f(ref, x):
+    ...     ref[...] = x
+    >>> jaxpr = weft.make_jaxpr(f)(new_ref(0.0), 2.0).jaxpr
+    >>> state_effects(jaxpr)
+    {0: frozenset({Write})}
+    """
     kinds: dict[Any, set[StateEffect]] = {}
     for eqn in jaxpr.eqns:
         for i, effect in iter_state(eqn.primitive, eqn.params):
@@ -63,11 +81,32 @@ def iter_state(prim: Primitive, params: dict[str, Any]) -> Iterator[tuple[int, S
 def discharge_state(
     jaxpr: Jaxpr, should_discharge: Sequence[bool] | bool = True
 ) -> tuple[Jaxpr, tuple[int, ...]]:
-    """Return a program on values in place of one on references, and the inputs that it writes.
+    """Return a program on arrays in place of a program on references.
 
-    Inputs that are references become arrays; the final contents of the written ones come after the
-    other results. Only references marked in `should_discharge` are replaced; references that the
-    program itself makes always are.
+    The new program has no side effects: reads become slices, and writes become updates of arrays.
+    Transformations that have no rules for references may be applied to it. References that the
+    program itself makes are always replaced.
+
+    Args:
+      jaxpr: a `Jaxpr` without constvars, some of whose inputs are references.
+      should_discharge: the inputs to replace. A sequence of bools, one for each input, or a bool
+        for all. Inputs that are not references are not changed. The default is True.
+
+    Returns:
+      A pair of the new `Jaxpr` and a tuple of ints. The replaced inputs are arrays. The ints are
+      the positions of the replaced inputs that the program writes to. Their final values come after
+      the other results, in this order.
+
+    >>> from weft.ref import discharge_state, new_ref
+    >>> def f(ref, x):
+    ...     ref[...] = x
+    ...     return x + 1
+    >>> jaxpr = weft.make_jaxpr(f)(new_ref(0.0), 2.0).jaxpr
+    >>> values, written = discharge_state(jaxpr)
+    >>> print([str(aval) for aval in values.in_avals], written)
+    ['f32[]', 'f32[]'] (0,)
+    >>> print([float(y) for y in weft.core.eval_jaxpr(values, [], 0.0, 2.0)])
+    [3.0, 2.0]
     """
     marks = should_discharge
     marks = marks if isinstance(marks, Sequence) else (marks,) * len(jaxpr.invars)
