@@ -321,7 +321,17 @@ def join_varying(avals: Iterable[ShapedArray]) -> Any:
 
 
 class Zero:
-    """A (co)tangent known to be zero, never computed. `aval` is the tangent type."""
+    """A tangent or a cotangent that is known to be zero. No array is made for it.
+
+    Rules of derivatives may take and return it. `instantiate_zeros` makes an array of zeros of it.
+
+    Args:
+      aval: the type of the tangent, a `ShapedArray`.
+
+    >>> from weft.interpreters import ad
+    >>> ad.Zero(weft.typeof(jnp.ones(3)))
+    Zero(f32[3])
+    """
 
     __slots__ = ("aval",)
 
@@ -333,7 +343,19 @@ class Zero:
 
 
 class Linear:
-    """Marks the operand that a transpose rule solves for; `aval` is its type."""
+    """A mark for an operand that a transpose rule solves for. The operand has no value.
+
+    A transpose rule gets the mark in place of the operand, and returns the cotangent for it. A rule
+    that computes with the mark raises a TypeError, because the operation is not linear in the
+    operand.
+
+    Args:
+      aval: the type of the operand, a `ShapedArray`.
+
+    >>> from weft.interpreters import ad
+    >>> ad.UndefinedPrimal(weft.typeof(jnp.ones(3)))
+    Linear(f32[3])
+    """
 
     __slots__ = ("aval",)
 
