@@ -353,7 +353,19 @@ def label_windows(
 
 
 def is_linear(x: Any) -> bool:
-    """Return True if a transpose rule is asked to solve for this operand."""
+    """Return True if a transpose rule has to solve for an operand.
+
+    Args:
+      x: an operand of a transpose rule: an array, or an `UndefinedPrimal`.
+
+    Returns:
+      A bool.
+
+    >>> from weft.interpreters import ad
+    >>> x = ad.UndefinedPrimal(weft.typeof(1.0))
+    >>> ad.is_undefined_primal(x), ad.is_undefined_primal(1.0)
+    (True, False)
+    """
     return type(x) is Linear
 
 
