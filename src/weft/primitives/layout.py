@@ -103,7 +103,22 @@ def move_to_front(x: Any, dim: int | None) -> Any:
 
 
 def batched_at_front(x: Any, dim: int | None, size: int) -> Any:
-    """`x` with a mapped axis in front: moved there, or repeated where `x` has none."""
+    """Return an operand of a batch rule with a mapped axis in front.
+
+    Args:
+      x: an array of any shape and dtype.
+      dim: the mapped axis of `x`; an int, or None if `x` is not mapped.
+      size: the size of the mapped axis.
+
+    Returns:
+      An array of the dtype of `x`. The axis `dim` of `x` comes first. An `x` without a mapped axis
+      is repeated along a new first axis of the given size.
+
+    >>> from weft.interpreters import batching
+    >>> x = jnp.ones((2, 3))
+    >>> batching.bdim_at_front(x, 1, 3).shape, batching.bdim_at_front(x, None, 4).shape
+    ((3, 2), (4, 2, 3))
+    """
     if dim is None:
         shape = typeof(x).shape
         return broadcast_in_dim(x, (size, *shape), tuple(range(1, len(shape) + 1)))
@@ -465,7 +480,19 @@ def empty(
 
 
 def zeros(aval: ShapedArray) -> Any:
-    """Zeros of a type. float0, which nothing computes with, is NumPy's."""
+    """Return zeros of a type.
+
+    Args:
+      aval: the type, a `ShapedArray`.
+
+    Returns:
+      An array of zeros of the shape, dtype and sharding of `aval`. For the dtype float0, the type
+      of tangents of integers, it is a NumPy array.
+
+    >>> from weft.interpreters import ad
+    >>> ad.zeros_like_aval(weft.typeof(jnp.ones(3)))
+    Array([0., 0., 0.], dtype=float32)
+    """
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
     if not aval.shape and aval.physical is aval:
@@ -474,7 +501,20 @@ def zeros(aval: ShapedArray) -> Any:
 
 
 def instantiate(t: Any) -> Any:
-    """A (co)tangent as a value: zeros for Zero."""
+    """Return a tangent or a cotangent as an array: zeros for a `Zero`.
+
+    Args:
+      t: a tangent or a cotangent; an array or a `Zero`.
+
+    Returns:
+      `t` itself, or an array of zeros of the type of the `Zero`.
+
+    >>> from weft.interpreters import ad
+    >>> ad.instantiate_zeros(ad.Zero(weft.typeof(jnp.ones(2))))
+    Array([0., 0.], dtype=float32)
+    >>> ad.instantiate_zeros(1.5)
+    1.5
+    """
     return zeros(t.aval) if isinstance(t, Zero) else t
 
 
