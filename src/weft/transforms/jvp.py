@@ -28,7 +28,21 @@ MIN_SHARING = 3
 
 
 class JVPTracer(Tracer):
-    """A value and its tangent."""
+    """A value of forward-mode differentiation: a primal value and its tangent.
+
+    `jvp` passes such values to the function. Their type is the type of the primal.
+
+    Attributes:
+      primal: the value; an array, or a tracer of a surrounding transformation.
+      tangent: the tangent, of the shape of the primal.
+
+    >>> from weft.interpreters import ad
+    >>> def f(x):
+    ...     print(isinstance(x, ad.JVPTracer), x.primal, x.tangent)
+    ...     return 2 * x
+    >>> _ = weft.jvp(f, (3.0,), (1.0,))
+    True 3.0 1.0
+    """
 
     __slots__ = ("primal", "source", "tangent")
 
@@ -60,7 +74,19 @@ class JVPTracer(Tracer):
 
 
 class JVPTrace(Trace):
-    """Carries each value together with its directional derivative."""
+    """The trace of forward-mode differentiation. It carries tangents along with values.
+
+    Attributes:
+      parent: the trace under which the derivatives are computed.
+      live: True until the differentiated function has returned.
+
+    >>> from weft.interpreters import ad
+    >>> def f(x):
+    ...     print(isinstance(x._trace, ad.JVPTrace))
+    ...     return 2 * x
+    >>> _ = weft.jvp(f, (3.0,), (1.0,))
+    True
+    """
 
     __slots__ = ("into", "tracked", "x64")
 
@@ -187,9 +213,27 @@ def vary_tangent(x: Any, t: Any) -> Any:
 def jvp(
     fun: Callable, primals: Any, tangents: Any, trace: JVPTrace | None = None
 ) -> tuple[list, list]:
-    """Return the results of a flat function and their tangents; a tangent may be Zero, in and out.
+    """Compute the results of a flat function and their tangents.
 
-    `trace` is a new trace under the current one, for a caller that applies rules differently.
+    Unlike `weft.jvp`, the function takes no pytrees, and tangents that are zero cost nothing.
+
+    Args:
+      fun: a function of values that returns a list of values.
+      primals: a sequence of the arguments; arrays of any shape and dtype.
+      tangents: a sequence of tangents, one for each argument; an array of the shape of the
+        argument, or a `Zero`.
+      trace: a new `JVPTrace` under the current trace, for a caller that applies rules in another
+        way. None, the default, makes one.
+
+    Returns:
+      A pair of lists: the results, and their tangents. A tangent is a `Zero` if the result does not
+      depend on arguments with tangents.
+
+    >>> from weft.interpreters import ad
+    >>> fun = lambda x, y: [x * y, y]
+    >>> (xy, y), (t, u) = ad.jvp(fun, [2.0, 3.0], [1.0, ad.Zero(weft.typeof(3.0))])
+    >>> print(xy, t, u)
+    6.0 3.0 Zero(f32[])
     """
     if trace is None:
         trace = (SharingTrace if is_nested(MIN_SHARING) else JVPTrace)(current.trace)
@@ -218,10 +262,32 @@ def jvp(
 def jvp_jaxpr(
     jaxpr: Jaxpr, moved: tuple[bool, ...], force: tuple[bool, ...] = ()
 ) -> tuple[Jaxpr, list[bool]]:
-    """The derivative of a closed jaxpr at moving inputs `moved`, as a program.
+    """Return the forward-mode derivative of a jaxpr as a jaxpr.
 
-    It maps (inputs, tangents of the moved ones) to (outputs, tangents that are not Zero). Also
-    returned: which outputs move; `force` makes outputs move, whose tangents may be zeros.
+    Rules of primitives that hold programs use it to differentiate the program once. The arguments
+    must be passed by position.
+
+    Args:
+      jaxpr: a `Jaxpr` without constvars.
+      moved: a tuple of bools, one for each input. It marks the inputs that have tangents.
+      force: a tuple of bools, one for each result. It marks the results whose tangents are returned
+        even if they are zero. The empty tuple, the default, marks none.
+
+    Returns:
+      A pair of a `Jaxpr` and a list of bools. The inputs of the jaxpr are the inputs of the given
+      one and then the tangents of the marked inputs. Its results are the results of the given one
+      and then the tangents that are not `Zero`. The bools mark the results that have tangents.
+
+    >>> from weft.interpreters import ad
+    >>> jaxpr = weft.make_jaxpr(lambda x, y: (x * y, y))(1.0, 2.0).jaxpr
+    >>> derivative, has_tangent = ad.jvp_jaxpr(jaxpr, (True, False))
+    >>> print(derivative)
+    { lambda ; a:f32[] b:f32[] c:f32[]. let
+        d:f32[] = mul a b
+        e:f32[] = mul c b
+      in (d, b, e) }
+    >>> has_tangent
+    [True, False]
     """
     out_moved: list[bool] = []
     forced = force or (False,) * len(jaxpr.outvars)
