@@ -56,10 +56,29 @@ def run_partial(fun: Callable[[], Any], later: StageTrace) -> Any:
 def linearize(
     fun: Callable, primals: Sequence[Any], moved: Sequence[bool] | None = None
 ) -> tuple[list, Jaxpr, list, list[bool]]:
-    """(outputs, linear jaxpr, residuals, which outputs move) of a flat function.
+    """Compute the results of a flat function, and its linear part as a jaxpr.
 
-    The jaxpr's constvars are the residuals; applied to the tangents of the moved primals it gives
-    the tangents of the outputs that move.
+    Unlike `weft.linearize`, the function takes no pytrees. The results and the residuals are
+    computed at once; only operations on tangents are staged.
+
+    Args:
+      fun: a function of values that returns a list of values.
+      primals: a sequence of the arguments; arrays of any shape and dtype.
+      moved: a sequence of bools that marks the arguments to differentiate in. None, the default,
+        marks all.
+
+    Returns:
+      A tuple of four: the list of the results; a `Jaxpr` from the tangents of the marked arguments
+      to the tangents of the results that move; the list of the residuals, which are the values of
+      the constvars of the jaxpr; and a list of bools that marks the results that move. A result
+      moves if it depends on marked arguments.
+
+    >>> from weft.interpreters import ad
+    >>> outs, jaxpr, residuals, moves = ad.linearize(lambda x: [x * x, x + 1.0], [3.0])
+    >>> print([float(y) for y in outs], moves)
+    [9.0, 4.0] [True, True]
+    >>> print([float(t) for t in weft.core.eval_jaxpr(jaxpr, residuals, 1.0)])
+    [6.0, 1.0]
     """
     moved = [True] * len(primals) if moved is None else moved
     later = StageTrace(current.trace, "linear")
