@@ -32,7 +32,19 @@ def mapped_aval(aval: ShapedArray, dim: int) -> ShapedArray:
 
 
 class BatchTracer(Tracer):
-    """A value with a mapped axis at `dim`; its type is the type of one element."""
+    """A value that `vmap` maps. Its type is the type of one element.
+
+    Attributes:
+      value: the array with the mapped axis.
+      dim: the mapped axis of `value`, an int.
+
+    >>> from weft.interpreters import batching
+    >>> def f(x):
+    ...     print(isinstance(x, batching.BatchTracer), x.shape, x.value.shape, x.dim)
+    ...     return x
+    >>> _ = weft.vmap(f)(jnp.ones((2, 3)))
+    True (3,) (2, 3) 0
+    """
 
     __slots__ = ("dim", "source", "value")
 
@@ -59,7 +71,19 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    """Carries mapped axes; a primitive's batch rule says where they go."""
+    """The trace of `vmap`. It applies the batch rules of primitives to whole arrays.
+
+    Attributes:
+      parent: the trace under which the batch rules run.
+      axis: the mapped axis; it has a `size` and a `name`, which is None by default.
+
+    >>> from weft.interpreters import batching
+    >>> def f(x):
+    ...     print(isinstance(x._trace, batching.BatchTrace), x._trace.axis)
+    ...     return x
+    >>> _ = weft.vmap(f)(jnp.ones((2, 3)))
+    True Axis(size=2, name=None)
+    """
 
     __slots__ = ("axis",)
 
