@@ -61,7 +61,23 @@ axis_primitive_batchers = Rules("batch", _make_axis_batch, _read_axis_batch)
 
 
 def defvectorized(prim: Primitive) -> None:
-    """Batch by applying to whole arrays: operands are all mapped, along one axis."""
+    """Set the batch rule of a primitive that may be applied to whole arrays.
+
+    The primitive is applied to the operands unchanged if all are mapped along the same axis.
+    Otherwise the mapped axes are moved to the front, and operands without a mapped axis are
+    repeated.
+
+    Args:
+      prim: the primitive. It works on elements, for operands of any shape.
+
+    >>> from weft.extend.core import Primitive
+    >>> from weft.interpreters import batching
+    >>> square_p = Primitive("square")
+    >>> _ = square_p.def_impl(lambda x: x * x)
+    >>> batching.defvectorized(square_p)
+    >>> weft.vmap(square_p.bind)(jnp.arange(3.0))
+    Array([0., 1., 4.], dtype=float32)
+    """
 
     def batcher(args: Sequence, dims: Sequence, **params: Any) -> tuple[Any, Any]:
         if len(set(dims)) != 1:
@@ -72,7 +88,21 @@ def defvectorized(prim: Primitive) -> None:
 
 
 def defbroadcasting(prim: Primitive) -> None:
-    """Batch an elementwise primitive: mapped axes go first, other operands are repeated."""
+    """Set the batch rule of an elementwise primitive of several operands.
+
+    The mapped axes are moved to the front, and operands without a mapped axis are repeated.
+
+    Args:
+      prim: the primitive. It works on elements, for operands of equal shapes.
+
+    >>> from weft.extend.core import Primitive
+    >>> from weft.interpreters import batching
+    >>> times_p = Primitive("times")
+    >>> _ = times_p.def_impl(lambda x, y: x * y)
+    >>> batching.defbroadcasting(times_p)
+    >>> weft.vmap(times_p.bind, in_axes=(0, None))(jnp.arange(3.0), 2.0)
+    Array([0., 2., 4.], dtype=float32)
+    """
     primitive_batchers[prim] = lambda args, dims, **params: bind_broadcast(prim, args, dims, params)
 
 
@@ -90,9 +120,22 @@ def _same_dim(prim: Primitive, out: Any, dim: int) -> tuple[Any, Any]:
 
 
 def defreducer(prim: Primitive, ident: Any = None) -> None:
-    """Batch a reduction of one operand over its parameter `axes`, which the result lacks.
+    """Set the batch rule of a reduction.
 
-    `ident` is taken so that calls carry over from JAX.
+    The parameter `axes` of the primitive, a tuple of ints, is adapted to the mapped axis.
+
+    Args:
+      prim: the primitive. It has one operand, and its result lacks the axes in its parameter
+        `axes`.
+      ident: accepted for compatibility with JAX and ignored. None is the default.
+
+    >>> from weft.extend.core import Primitive
+    >>> from weft.interpreters import batching
+    >>> total_p = Primitive("total")
+    >>> _ = total_p.def_impl(lambda x, axes: jnp.sum(x, axes))
+    >>> batching.defreducer(total_p)
+    >>> weft.vmap(lambda x: total_p.bind(x, axes=(0,)))(jnp.ones((2, 3)))
+    Array([3., 3.], dtype=float32)
     """
 
     def batcher(args: Sequence, dims: Sequence, axes: Sequence[int], **params: Any) -> tuple:
@@ -105,7 +148,23 @@ def defreducer(prim: Primitive, ident: Any = None) -> None:
 
 
 def moveaxis(x: Any, src: int | None, dst: int) -> Any:
-    """`x` with its axis `src` moved to `dst`."""
+    """Return an array with an axis moved to another position.
+
+    Args:
+      x: an array of any shape and dtype.
+      src: the axis to move, an int that is not negative. For `not_mapped` the result is `x`.
+      dst: the position of the axis in the result, an int that is not negative.
+
+    Returns:
+      An array of the dtype of `x`.
+
+    >>> from weft.interpreters import batching
+    >>> x = jnp.ones((2, 3, 4))
+    >>> batching.moveaxis(x, 2, 0).shape
+    (4, 2, 3)
+    >>> batching.moveaxis(x, batching.not_mapped, 0).shape
+    (2, 3, 4)
+    """
     if src is not_mapped or src == dst:
         return x
     order = [i for i in range(typeof(x).ndim) if i != src]
@@ -114,7 +173,24 @@ def moveaxis(x: Any, src: int | None, dst: int) -> Any:
 
 
 def broadcast(x: Any, sz: int, axis: int = 0) -> Any:
-    """`x` repeated along a new axis of size `sz`."""
+    """Return an array that is repeated along a new axis.
+
+    Args:
+      x: an array of any shape and dtype.
+      sz: the size of the new axis.
+      axis: the position of the new axis in the result, an int that is not negative. The default is
+        0.
+
+    Returns:
+      An array of the dtype of `x`, with one axis more.
+
+    >>> from weft.interpreters import batching
+    >>> batching.broadcast(jnp.arange(3), 2)
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    >>> batching.broadcast(jnp.arange(3), 2, axis=1).shape
+    (3, 2)
+    """
     shape = typeof(x).shape
     kept = [i for i in range(len(shape) + 1) if i != axis]
     return broadcast_in_dim(x, (*shape[:axis], sz, *shape[axis:]), kept)
@@ -156,5 +232,18 @@ def register_vmappable(
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Forget how values of a class are mapped."""
+    """Undo `register_vmappable` for a class.
+
+    Nothing happens if the class is not registered.
+
+    Args:
+      data_type: the class.
+
+    >>> from weft.interpreters import batching
+    >>> class Column:
+    ...     pass
+    >>> batching.register_vmappable(
+    ...     Column, int, int, lambda cont, _, x, spec: x, lambda cont, size, x, spec: x)
+    >>> batching.unregister_vmappable(Column)
+    """
     VMAPPABLE.pop(data_type, None)
