@@ -32,7 +32,22 @@ def has_tracked_axes() -> bool:
 
 
 class StagedTracer(Tracer):
-    """A variable of a program being written."""
+    """A value of a program that is being traced: it stands for a variable of the program.
+
+    `jit`, `make_jaxpr` and control flow pass such values to functions. They have a type and no
+    concrete value.
+
+    Attributes:
+      variable: the variable of the program.
+      aval: the type of the value, a `ShapedArray` or a reference type.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> def f(x):
+    ...     print(isinstance(x, pe.DynamicJaxprTracer), x.aval)
+    ...     return x
+    >>> _ = weft.make_jaxpr(f)(jnp.ones(3))
+    True f32[3]
+    """
 
     __slots__ = ("variable",)
 
@@ -235,7 +250,23 @@ def stage_closed(fun: Callable, in_avals: Sequence[ShapedArray], name: str = "")
 
 
 def close_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
-    """Turn constvars into leading invars."""
+    """Turn the constvars of a jaxpr into its first inputs.
+
+    Args:
+      jaxpr: a `Jaxpr`.
+
+    Returns:
+      A `Jaxpr` without constvars. Its inputs are the constvars and then the inputs of the given
+      one.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> table = jnp.arange(3.0)
+    >>> jaxpr = weft.make_jaxpr(lambda x: x + table)(table).jaxpr
+    >>> print(jaxpr)
+    { lambda a:f32[3]; b:f32[3]. let c:f32[3] = add b a in (c,) }
+    >>> print(pe.convert_constvars_jaxpr(jaxpr))
+    { lambda ; a:f32[3] b:f32[3]. let c:f32[3] = add b a in (c,) }
+    """
     if not jaxpr.constvars:
         return jaxpr
     return jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
