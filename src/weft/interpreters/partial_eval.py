@@ -35,7 +35,19 @@ Val = Any
 
 
 class PartialVal(NamedTuple):
-    """A value that is known, `(None, value)`, or only its type, `(aval, None)`."""
+    """A value that is known, or only the type of a value that is not known.
+
+    Args:
+      aval: the type, a `ShapedArray`, if the value is not known; None if it is known.
+      const: the value, if it is known; None if it is not known.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> pe.PartialVal.known(2.0).get_known()
+    2.0
+    >>> x = pe.PartialVal.unknown(weft.typeof(2.0))
+    >>> x.is_known(), x.get_aval()
+    (False, ShapedArray(float32[], weak_type=True))
+    """
 
     aval: ShapedArray | None
     const: Any
@@ -68,9 +80,26 @@ def trace_to_jaxpr_nounits(
 ) -> tuple[Jaxpr, list[PartialVal], list]:
     """Compute everything that the known arguments determine, and stage the rest.
 
-    The jaxpr takes the unknown arguments; its constvars are known values, which are returned last.
-    It returns the unknown results. With `instantiate` all results, or the marked ones, count as
-    unknown.
+    Args:
+      fun: a function of values that returns a list of values.
+      pvals: a sequence of the arguments, each a `PartialVal`.
+      instantiate: the results that the jaxpr returns even if they are known. A sequence of bools,
+        one for each result, or a bool for all. The default is False.
+
+    Returns:
+      A tuple of three: a `Jaxpr` from the unknown arguments to the unknown results; a list with a
+      `PartialVal` for each result; and a list of the values of the constvars of the jaxpr. Scalars
+      may be written into the jaxpr instead.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> x = jnp.ones(2)
+    >>> known, unknown = pe.PartialVal.known(x), pe.PartialVal.unknown(weft.typeof(x))
+    >>> fun = lambda x, y: [x + 1, (x + 1) * y]
+    >>> jaxpr, results, consts = pe.trace_to_jaxpr_nounits(fun, [known, unknown])
+    >>> print(jaxpr)
+    { lambda a:f32[2]; b:f32[2]. let c:f32[2] = mul a b in (c,) }
+    >>> [p.is_known() for p in results], consts
+    ([True, False], [Array([2., 2.], dtype=float32)])
     """
     later = StageTrace(current.trace, "partial evaluation")
     args = [x if aval is None else later.new_arg(aval) for aval, x in pvals]
@@ -89,27 +118,84 @@ def trace_to_jaxpr_nounits(
 def trace_to_jaxpr_dynamic(
     fun: Callable, in_avals: Sequence[ShapedArray]
 ) -> tuple[Jaxpr, list[ShapedArray], list]:
-    """The jaxpr of a function of values that returns a list; its result types and consts."""
+    """Trace a flat function at the given types.
+
+    Args:
+      fun: a function of values that returns a list of values.
+      in_avals: a sequence of the types of the arguments, each a `ShapedArray`.
+
+    Returns:
+      A tuple of three: the `Jaxpr`; a list of the types of the results; and a list of the values of
+      the constvars.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> jaxpr, out_avals, consts = pe.trace_to_jaxpr_dynamic(
+    ...     lambda x: [jnp.sin(x)], [weft.typeof(jnp.ones(3))])
+    >>> print(jaxpr, out_avals, consts)
+    { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) } [ShapedArray(float32[3])] []
+    """
     jaxpr, consts = stage_function(fun, in_avals)
     return jaxpr, jaxpr.out_avals, consts
 
 
 def abstract_eval_fun(fun: Callable, *avals: ShapedArray, **params: Any) -> list[ShapedArray]:
-    """The result types of a function of values that returns a list."""
+    """Return the types of the results of a flat function. No values are computed.
+
+    Args:
+      fun: a function `fun(*values, **params)` that returns a list of values.
+      *avals: the types of the arguments, each a `ShapedArray`.
+      **params: keyword arguments of the function.
+
+    Returns:
+      A list of types, one for each result.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> pe.abstract_eval_fun(lambda x, n: [x[:n]], weft.typeof(jnp.ones(3)), n=2)
+    [ShapedArray(float32[2])]
+    """
     return trace_to_jaxpr_dynamic(lambda *xs: fun(*xs, **params), avals)[1]
 
 
 def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
-    """A jaxpr without constvars, as a ClosedJaxpr."""
+    """Return a jaxpr without constvars as a ClosedJaxpr.
+
+    Args:
+      jaxpr: a `Jaxpr`.
+
+    Returns:
+      A `ClosedJaxpr` with no consts.
+
+    Raises:
+      ShapeError: the jaxpr has constvars.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> jaxpr = weft.make_jaxpr(lambda x: x + 1.0)(1.0).jaxpr
+    >>> [y] = pe.close_jaxpr(jaxpr)(2.0)
+    >>> print(y)
+    3.0
+    """
     return ClosedJaxpr(jaxpr, ())
 
 
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """Return `jaxpr` for only the used results, and marks of the inputs that it takes.
+    """Remove the equations of a jaxpr that the used results do not need.
 
-    With `instantiate` it takes all inputs, or the marked ones.
+    Args:
+      jaxpr: a `Jaxpr` without constvars.
+      used_outputs: a sequence of bools, one for each result, that marks the results to keep.
+      instantiate: the inputs to keep even if they are not needed. A sequence of bools, one for each
+        input, or a bool for all. The default is False.
+
+    Returns:
+      A pair of a `Jaxpr` with only the used results and the kept inputs, and a list of bools that
+      marks the kept inputs.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> jaxpr = weft.make_jaxpr(lambda x, y: (jnp.sin(x), x * y))(1.0, 2.0).jaxpr
+    >>> print(*pe.dce_jaxpr(jaxpr, [True, False]))
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) } [True, False]
     """
     if instantiate is False or instantiate is True:
         out, used = pruned(jaxpr, used_outputs, instantiate)
@@ -136,9 +222,30 @@ dce_rules = Rules("dce", _dce_method, _dce_rule)
 
 
 def dce_jaxpr_call_rule(used_outputs: Sequence[bool], eqn: Eqn) -> tuple[list[bool], Eqn | None]:
-    """The rule for `dce_rules` of a primitive that calls a program, its parameter `call_jaxpr`.
+    """Remove dead code in an equation that calls a program.
 
-    The equation has the results that are used, and takes what those need.
+    It is a rule for `dce_rules`, for primitives whose parameter `call_jaxpr` is the program.
+
+    Args:
+      used_outputs: a sequence of bools, one for each result of the equation.
+      eqn: the equation.
+
+    Returns:
+      A pair. The first item is a list of bools that marks the operands that are needed. The second
+      item is an equation with only these operands and the used results, or None if no result is
+      used.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> from weft.extend.core import Primitive, new_jaxpr_eqn
+    >>> call_p = Primitive("my_call")
+    >>> call_p.multiple_results = True
+    >>> pe.dce_rules[call_p] = pe.dce_jaxpr_call_rule
+    >>> called = weft.make_jaxpr(lambda x, y: (jnp.sin(x), x * y))(1.0, 2.0)
+    >>> ins, outs = called.jaxpr.invars, called.jaxpr.outvars
+    >>> eqn = new_jaxpr_eqn(ins, outs, call_p, {"call_jaxpr": called}, frozenset())
+    >>> used, eqn = pe.dce_jaxpr_call_rule([True, False], eqn)
+    >>> print(used, eqn.params["call_jaxpr"])
+    [True, False] { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
     if not any(used_outputs):
         return [False] * len(eqn.invars), None
@@ -160,7 +267,25 @@ dce_jaxpr_closed_call_rule = dce_jaxpr_call_rule
 def dce_jaxpr_consts(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """Do as `dce_jaxpr` does, for a jaxpr with constvars; also return the used ones."""
+    """Remove the equations and the constvars that the used results do not need.
+
+    Args:
+      jaxpr: a `Jaxpr`, with or without constvars.
+      used_outputs: a sequence of bools, one for each result, that marks the results to keep.
+      instantiate: the inputs to keep even if they are not needed. A sequence of bools, one for each
+        constvar and then each input, or a bool for all. The default is False.
+
+    Returns:
+      A tuple of three: a `Jaxpr` with only the used results, the kept constvars and the kept
+      inputs; a list of bools that marks the kept constvars; and a list of bools that marks the kept
+      inputs.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> table = jnp.arange(3.0)
+    >>> jaxpr = weft.make_jaxpr(lambda x: (x + table, x))(1.0).jaxpr
+    >>> print(*pe.dce_jaxpr_consts(jaxpr, [False, True]))
+    { lambda ; a:f32[]. let  in (a,) } [False] [True]
+    """
     n = len(jaxpr.constvars)
     new, used = dce_jaxpr(convert_constvars_jaxpr(jaxpr), used_outputs, instantiate)
     kept = sum(used[:n])
@@ -169,12 +294,40 @@ def dce_jaxpr_consts(
 
 
 def prune_closed_jaxpr_outputs(jaxpr: ClosedJaxpr, outs_used: Sequence[bool]) -> ClosedJaxpr:
-    """Return a program for only the used results, with the same inputs."""
+    """Return a program with only the used results. It takes the same inputs.
+
+    Args:
+      jaxpr: a `ClosedJaxpr`.
+      outs_used: a sequence of bools, one for each result, that marks the results to keep.
+
+    Returns:
+      A `ClosedJaxpr`.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> jaxpr = weft.make_jaxpr(lambda x, y: (jnp.sin(x), x * y))(1.0, 2.0)
+    >>> print(pe.prune_closed_jaxpr_outputs(jaxpr, [True, False]))
+    { lambda ; a:f32[] b:f32[]. let c:f32[] = sin a in (c,) }
+    """
     return ClosedJaxpr(dce_jaxpr(jaxpr.jaxpr, outs_used, True)[0], jaxpr.consts)
 
 
 def move_binders_to_back(jaxpr: ClosedJaxpr, to_move: Sequence[bool]) -> ClosedJaxpr:
-    """A program whose marked inputs come last."""
+    """Return a program that takes some of its inputs last.
+
+    Args:
+      jaxpr: a `ClosedJaxpr`.
+      to_move: a sequence of bools, one for each input, that marks the inputs to move.
+
+    Returns:
+      A `ClosedJaxpr`. The inputs that are not marked come first, then the marked ones, both in
+      their order.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> jaxpr = weft.make_jaxpr(lambda x, y: x / y)(1.0, 2.0)
+    >>> [y] = pe.move_binders_to_back(jaxpr, [True, False])(2.0, 6.0)
+    >>> print(y)
+    3.0
+    """
     front, back = partition(to_move, jaxpr.jaxpr.invars)
     return ClosedJaxpr(jaxpr.jaxpr.replace(invars=[*front, *back]), jaxpr.consts)
 
@@ -184,8 +337,29 @@ def partial_eval_jaxpr_nounits(
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[ShapedArray]]:
     """Split a program in two: the part that the known inputs determine, and the rest.
 
-    Returns the first program, whose results are the known ones and then the residuals; the second
-    program, which takes the residuals last; marks of the unknown results; and the residuals' types.
+    The residuals are values of the first program that the second program needs.
+
+    Args:
+      jaxpr: a `ClosedJaxpr`.
+      unknowns: a sequence of bools, one for each input, that marks the unknown inputs.
+      instantiate: the results that the second program returns even if they are known. A sequence of
+        bools, one for each result, or a bool for all. The default is False.
+
+    Returns:
+      A tuple of four: the first program, a `ClosedJaxpr` from the known inputs to the known results
+      and then the residuals; the second program, a `ClosedJaxpr` from the unknown inputs and then
+      the residuals to the unknown results; a list of bools that marks the unknown results; and a
+      list of the types of the residuals.
+
+    >>> from weft.interpreters import partial_eval as pe
+    >>> jaxpr = weft.make_jaxpr(lambda x, y: (jnp.sin(x), x * y))(1.0, 2.0)
+    >>> first, second, unknown, types = pe.partial_eval_jaxpr_nounits(jaxpr, [False, True])
+    >>> print(first)
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b, a) }
+    >>> print(second)
+    { lambda ; a:f32[] b:f32[]. let c:f32[] = mul b a in (c,) }
+    >>> print(unknown, types)
+    [False, True] [ShapedArray(float32[], weak_type=True)]
     """
     avals = jaxpr.jaxpr.in_avals
     told: dict[str, Any] = {}
