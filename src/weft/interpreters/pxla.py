@@ -24,12 +24,24 @@ def create_compile_options(
     np_dev: Any,
     compiler_options: Mapping[str, Any] | None,
 ) -> Any:
-    """XLA's options for a program over the devices `np_dev`, with XLA flags by name.
+    """Return the options with which XLA compiles a program for some devices.
 
-    The flags for propagation say for each parameter and result whether the compiler chooses its
-    sharding. `computation`, `tuple_args` and `backend` are taken so that calls carry over from JAX.
+    Args:
+      computation: accepted for compatibility with JAX and ignored.
+      tuple_args: accepted for compatibility with JAX and ignored.
+      allow_prop_to_inputs: a sequence of bools, one for each parameter. True lets XLA choose the
+        sharding of the parameter.
+      allow_prop_to_outputs: a sequence of bools, one for each result. True lets XLA choose the
+        sharding of the result.
+      backend: accepted for compatibility with JAX and ignored.
+      np_dev: the devices, as an array or a sequence.
+      compiler_options: a mapping from names of XLA flags to values, or None.
 
-    >>> options = create_compile_options(None, False, [], [], None, weft.devices(), None)
+    Returns:
+      The `CompileOptions` of jaxlib.
+
+    >>> from weft.interpreters import pxla
+    >>> options = pxla.create_compile_options(None, False, [], [], None, weft.devices(), None)
     >>> options.num_partitions
     1
     """
