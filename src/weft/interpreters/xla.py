@@ -21,5 +21,20 @@ canonicalize_dtype_handlers: dict[type, Any] = {np.ndarray: np.asarray}
 
 
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
-    """Compile a primitive as it lowers, and run it: an `impl` for one that has a lowering."""
+    """Compile the lowering of a primitive, and run it.
+
+    It serves as the `impl` of a primitive that has a lowering rule. The executable is cached.
+
+    Args:
+      prim: the primitive.
+      *args: the operands, arrays of any shapes and dtypes that the primitive takes.
+      **params: the parameters of the primitive.
+
+    Returns:
+      The result, an array; a list of arrays if the primitive has `multiple_results`.
+
+    >>> from weft.interpreters import xla
+    >>> print(xla.apply_primitive(lax.neg_p, 1.0))
+    -1.0
+    """
     return unlist_results(prim, as_list(kernel_of(prim, params)(*args)))
