@@ -33,7 +33,20 @@ _LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*"(?:\(".*":\d+:\d+\))?\)$', re.MU
 
 
 class Value:
-    """An SSA name and its type. `scalar` is the number of a scalar constant, else None."""
+    """A value of a StableHLO program: an SSA name and its type.
+
+    Lowering rules take and return values. A rule gets them from `ctx.hlo.op` or `ir_constant`, and
+    does not construct them.
+
+    Args:
+      name: the name in the text, such as "%1".
+      aval: the type, a `ShapedArray`.
+      scalar: the number, if the value is a scalar constant. None, the default, for other values.
+
+    >>> from weft.interpreters import mlir
+    >>> mlir.Value("%1", weft.typeof(jnp.ones(3)))
+    %1: f32[3]
+    """
 
     __slots__ = ("aval", "name", "scalar")
 
