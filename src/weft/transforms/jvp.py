@@ -264,8 +264,8 @@ def jvp_jaxpr(
 ) -> tuple[Jaxpr, list[bool]]:
     """Return the forward-mode derivative of a jaxpr as a jaxpr.
 
-    Rules of primitives that hold programs use it to differentiate the program once. The arguments
-    must be passed by position.
+    Rules of primitives that hold programs use it to differentiate the program once. `moved` and
+    `force` must be passed by position.
 
     Args:
       jaxpr: a `Jaxpr` without constvars.
