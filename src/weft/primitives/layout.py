@@ -486,8 +486,8 @@ def zeros(aval: ShapedArray) -> Any:
       aval: the type, a `ShapedArray`.
 
     Returns:
-      An array of zeros of the shape, dtype and sharding of `aval`. For the dtype float0, the type
-      of tangents of integers, it is a NumPy array.
+      An array of zeros of the shape, dtype and sharding of `aval`. It may be a NumPy scalar if the
+      shape is (). For the dtype float0, the type of tangents of integers, it is a NumPy array.
 
     >>> from weft.interpreters import ad
     >>> ad.zeros_like_aval(weft.typeof(jnp.ones(3)))
