@@ -45,8 +45,7 @@ def state_effects(jaxpr: Jaxpr) -> dict[int, Kinds]:
     program itself and in the programs that it holds, such as bodies of loops.
 
     Args:
-      jaxpr: a `Jaxpr`. The argument must be passed by position.
-
+      jaxpr: a `Jaxpr`.
     Returns:
       A dict from the position of an input, an int, to a frozenset of effects. Constvars count
       before the inputs. References without effects have no entry.
