@@ -17,9 +17,20 @@ VALUES = (*NUMBERS, np.generic)
 
 @memo_jaxpr
 def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` with equal computations done once, also in the programs that it holds.
+    """Return a program that does equal computations once.
 
-    Those with effects are left unchanged.
+    The pass eliminates common subexpressions, also in the programs that the program holds.
+    Equations with side effects are not changed.
+
+    Args:
+      jaxpr: a `Jaxpr`.
+    Returns:
+      An equivalent `Jaxpr`; `jaxpr` itself if nothing changes.
+
+    >>> from weft.passes import cse_jaxpr
+    >>> jaxpr = weft.make_jaxpr(lambda x: jnp.sin(x) + jnp.sin(x))(1.0).jaxpr
+    >>> print(cse_jaxpr(jaxpr))
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = add b b in (c,) }
     """
     first: dict[tuple, Sequence[Var]] = {}
 
