@@ -63,7 +63,24 @@ def prune_jaxpr(
 
 
 def drop_dead_code(jaxpr: Jaxpr) -> Jaxpr:
-    """`dce_jaxpr` as a pass: all results are used, and all inputs stay."""
+    """Return a program without the equations that no result needs.
+
+    The pass keeps all results, all inputs and all equations with side effects. It also removes dead
+    code from the programs that the program holds.
+
+    Args:
+      jaxpr: a `Jaxpr`.
+
+    Returns:
+      An equivalent `Jaxpr`; `jaxpr` itself if nothing changes.
+
+    >>> from weft.passes import drop_dead_code
+    >>> def f(x):
+    ...     jnp.sin(x)  # nothing reads it
+    ...     return x + 1.0
+    >>> print(drop_dead_code(weft.make_jaxpr(f)(1.0).jaxpr))
+    { lambda ; a:f32[]. let b:f32[] = add a 1.0 in (b,) }
+    """
     found, used = prune_jaxpr(jaxpr, None, True)
     out = found or jaxpr
     out.memo["used_inputs"] = used
