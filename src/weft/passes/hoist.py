@@ -13,11 +13,25 @@ from weft.passes.rewrite import rewrite_held
 
 @memo_jaxpr
 def hoist_invariants(jaxpr: Jaxpr) -> Jaxpr:
-    """Return `jaxpr` with loop-invariant equations moved in front of their loops.
+    """Return a program with loop-invariant equations moved in front of their loops.
 
     Equations with effects or named axes stay. So do equations with results larger than their
     operands, such as a broadcast: the result would be kept in memory. Only loops with a primitive
     that has `with_consts`, as `scan` and `while` have, are transformed.
+
+    Args:
+      jaxpr: a `Jaxpr`.
+    Returns:
+      An equivalent `Jaxpr`; `jaxpr` itself if nothing changes.
+
+    >>> from weft.passes import hoist_invariants
+    >>> def f(x):
+    ...     return lax.fori_loop(0, 4, lambda i, total: total + jnp.sin(x), 0.0)
+    >>> jaxpr = weft.make_jaxpr(f)(1.0).jaxpr
+    >>> [eqn.primitive.name for eqn in jaxpr.eqns]
+    ['scan']
+    >>> [eqn.primitive.name for eqn in hoist_invariants(jaxpr).eqns]
+    ['sin', 'scan']
     """
     eqns: list[Eqn] = []
     for eqn in jaxpr.eqns:
