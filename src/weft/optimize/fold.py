@@ -19,10 +19,20 @@ from weft.primitives.transcendental import sqrt_p
 
 @memo_jaxpr
 def fold_constants(jaxpr: Jaxpr) -> Jaxpr:
-    """Return `jaxpr` with numbers in place of operations on numbers: `2.0 * 3.0` is 6.0.
+    """Return a program with numbers in place of operations on numbers: `2.0 * 3.0` is 6.0.
 
     Only scalars are folded, so that no program grows. Only results with the same bits on all
     machines are folded, which excludes subnormal numbers and division of integers.
+
+    Args:
+      jaxpr: a `Jaxpr`.
+    Returns:
+      An equivalent `Jaxpr`; `jaxpr` itself if nothing changes.
+
+    >>> from weft.passes import fold_constants
+    >>> jaxpr = weft.make_jaxpr(lambda x: x * lax.mul(2.0, 3.0))(1.0).jaxpr
+    >>> print(fold_constants(jaxpr))
+    { lambda ; a:f32[]. let b:f32[] = mul a 6.0 in (b,) }
     """
     return rewrite_equations(jaxpr, fold_constants, fold_equation)
 
