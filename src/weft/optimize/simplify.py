@@ -23,10 +23,23 @@ Identity = Callable[[Eqn, Maker], Eqn | Atom | None]
 
 @memo_jaxpr
 def simplify_algebra(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` without operations that give an operand: `x * 1`, `-(-x)`, `select(p, x, x)`.
+    """Return a program without operations that give an operand: `x * 1`, `-(-x)`.
 
-    Transposes, reshapes, broadcasts and reversals in a row become one, or none; so do conversions
-    to a dtype that holds every value and back. Products are of what their operands transpose.
+    The pass also removes `select(p, x, x)`. Transposes, reshapes, broadcasts and reversals in a row
+    become one, or none. Conversions to a dtype that holds every value and back are removed.
+    Products of transposed operands become products of the operands. Equations that nothing reads
+    afterwards stay in the program; `drop_dead_code` removes them.
+
+    Args:
+      jaxpr: a `Jaxpr`.
+    Returns:
+      An equivalent `Jaxpr`; `jaxpr` itself if nothing changes.
+
+    >>> from weft.passes import simplify_algebra
+    >>> from weft.passes import drop_dead_code
+    >>> jaxpr = weft.make_jaxpr(lambda x: -(-x) * 1.0)(1.0).jaxpr
+    >>> print(drop_dead_code(simplify_algebra(jaxpr)))
+    { lambda ; a:f32[]. let  in (a,) }
     """
     makers: dict[Var, Eqn] = {}
     maker: Maker = lambda a: makers.get(a) if type(a) is not Literal else None
