@@ -63,19 +63,30 @@ def find_passes(given: Any = None) -> tuple[Pass, ...]:
 
 
 def run_passes(jaxpr: Any, passes: Any = None, name: str = "") -> Any:
-    """Return a program after passes, in their order; by default those that `jit` runs.
+    """Apply passes to a program, in their order; by default the passes that `jit` runs.
+
+    The program is checked after each pass if `enable_checks` is set. It is also written to numbered
+    files of the folder `config.dump` (WEFT_DUMP), if there is one.
 
     Args:
-      jaxpr: a Jaxpr, or one with consts as `make_jaxpr` gives it; the result is the same.
-      passes: functions from Jaxpr to Jaxpr and names of `PASSES`, or "all".
-      name: part of the names of files.
+      jaxpr: a `Jaxpr`, or a `ClosedJaxpr` as `make_jaxpr` returns it.
+      passes: a sequence of functions from Jaxpr to Jaxpr and of names of passes in `PASSES`; or
+        "all", "default", "none", or names with commas between them. None, the default, for the
+        passes that `jit` runs.
+      name: part of the names of the files. It is empty by default.
 
-    It is checked after each with `enable_checks`, and written to a numbered file of the folder
-    `config.dump` (WEFT_DUMP). ValueError for names that are unknown.
+    Returns:
+      An equivalent program of the same class.
+
+    Raises:
+      ValueError: `passes` has an unknown name.
 
     >>> from weft.passes import run_passes
     >>> print(run_passes(weft.make_jaxpr(lambda x: x.T.T * 1.0)(jnp.ones((2, 3))), "all"))
     { lambda ; a:f32[2,3]. let  in (a,) }
+    >>> jaxpr = weft.make_jaxpr(lambda x: jnp.sin(x) + jnp.sin(x))(1.0)
+    >>> print(run_passes(jaxpr, ["cse_jaxpr"]))
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = add b b in (c,) }
     """
     if type(jaxpr) is ClosedJaxpr:
         return jaxpr.replace(jaxpr=run_passes(jaxpr.jaxpr, passes, name))
