@@ -56,6 +56,12 @@ class Exported:
       calling_convention_version: how the main function of the module is called.
       module_kept_var_idx: the indices of the flat arguments that the main function takes.
       uses_global_constants: True if shapes have to be refined, or a platform chosen, first.
+
+    >>> exported = weft.export.export(weft.jit(lambda x: 2 * x))(jnp.ones(3))
+    >>> exported.in_avals, exported.nr_devices
+    ((ShapedArray(float32[3]),), 1)
+    >>> exported.call(jnp.arange(3.0))
+    Array([0., 2., 4.], dtype=float32)
     """
 
     fun_name: str
