@@ -67,6 +67,11 @@ class OnnxProgram:
       model: the `onnx.ModelProto`.
       inputs: the names of its inputs, in the order of the leaves of the arguments.
       outputs: the names of its results, in the order of the leaves of the pytree.
+
+    >>> program = weft.export.to_onnx(jnp.sin)(jnp.ones(3))  # doctest: +SKIP
+    >>> len(program.inputs), len(program.outputs)  # doctest: +SKIP
+    (1, 1)
+    >>> _ = program.save("sin.onnx")  # doctest: +SKIP
     """
 
     def __init__(self, model: Any, inputs: Sequence, outputs: Sequence):
