@@ -22,9 +22,9 @@ class Report(Printed):
 
     Attributes:
       phases: seconds of tracing, lowering, compiling and running, with a note on each.
-      lines: pairs of a place (`file`, `line`, `text`) and its costs in a run: `seconds`,
-        `forward`, `backward`, `flops`, `transcendentals`, `bytes`, `operations`, `bound(peaks)`.
-        The most expensive line comes first.
+      lines: pairs of a place (`file`, `line`, `text`) and its costs in a run: `seconds`, `forward`,
+        `backward`, `flops`, `transcendentals`, `bytes`, `operations`, `bound(peaks)`. The most
+        expensive line comes first.
       kernels: the same costs for each kernel, with `name`, `kind`, `runs`, `places`.
       wall: seconds of a run, without the overhead of the profiler.
       attributed: the part of `wall` that is spent in known instructions.
@@ -38,6 +38,10 @@ class Report(Printed):
         cached for later results (config.kept_memory).
       padding: the share of padding in a call of `jit(f, sizes=...)`: `variables`, `flops`, `bytes`,
         `wasted` of `held` bytes, and `copying`, in seconds. None for other functions.
+
+    >>> report = weft.explain.memory(lambda x: x @ x)(jnp.ones((4, 4)))
+    >>> isinstance(report, weft.explain.Report), report.memory["arguments"]
+    (True, 64)
     """
 
     def __init__(self, name: str, phases: Sequence[Phase] = ()):
