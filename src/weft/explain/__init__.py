@@ -72,9 +72,15 @@ def explain(fun: Callable[..., Any], *, runs: int = RUNS) -> Callable[..., Repor
 def memory(fun: Callable[..., Any]) -> Callable[..., Report]:
     """Return a function that reports the memory that `fun` needs, without running `fun`.
 
-    The returned function takes the arguments of `fun`. `Report.residuals` lists the arrays that
-    the forward pass saves for the backward pass. `Report.live` lists the arrays that are in memory
-    at the peak. Each array comes with the user's line that makes it.
+    Each array of the report comes with the user's line that makes it.
+
+    Args:
+      fun: a function of pytrees of arrays, jitted or not.
+
+    Returns:
+      A function of the arguments of `fun` that returns a `Report`. `Report.residuals` lists the
+      arrays that the forward pass saves for the backward pass. `Report.live` lists the arrays that
+      are in memory at the peak. `Report.memory` has totals in bytes.
 
     >>> f = weft.grad(lambda w, x: jnp.sum(jnp.tanh(x @ w)))
     >>> report = weft.explain.memory(f)(jnp.ones((3, 4)), jnp.ones((5, 3)))
@@ -92,9 +98,14 @@ def memory(fun: Callable[..., Any]) -> Callable[..., Report]:
 def compile(fun: Callable[..., Any]) -> Callable[..., Report]:
     """Return a function that reports how `fun` is compiled, without running `fun`.
 
-    The returned function takes the arguments of `fun`. The report has the seconds of tracing,
-    lowering and compiling. It says if the executable came from a cache, and the reason if it did
-    not. It lists the kernels, the operations that are fused in each, and FLOPs and bytes by line.
+    Args:
+      fun: a function of pytrees of arrays, jitted or not.
+
+    Returns:
+      A function of the arguments of `fun` that returns a `Report`. The report has the seconds of
+      tracing, lowering and compiling. It says if the executable came from a cache, and the reason
+      if it did not. It lists the kernels, the operations that are fused in each, and FLOPs and
+      bytes by line.
 
     >>> report = weft.explain.compile(lambda x: jnp.sin(x) * 2)(jnp.ones(3))
     >>> [phase.name for phase in report.phases]
