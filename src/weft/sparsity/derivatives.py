@@ -39,10 +39,23 @@ FORMATS = ("bcoo", "bcsr")
 
 
 class SparseDerivative:
-    """A function that computes a sparse derivative: what `sparse_jacobian` returns.
+    """A function that computes a sparse derivative.
 
-    It takes the arguments of the function. The first call with arguments of some types finds the
-    pattern, and compiles; later ones compute the values only.
+    `sparse_jacobian` and `sparse_hessian` return such functions. They take the arguments of the
+    given function. The first call with arguments of some types finds the pattern of entries and
+    compiles. Later calls compute only the values. The method `pattern` returns the pattern. Users
+    do not construct the class.
+
+    Attributes:
+      __wrapped__: the function whose Jacobian is computed; the gradient for `sparse_hessian`.
+      __name__: the name of the function.
+
+    >>> jac = weft.sparse_jacobian(lambda x: x**2)
+    >>> isinstance(jac, weft.sparsity.SparseDerivative)
+    True
+    >>> jac(jnp.array([1.0, 2.0])).todense()
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
     """
 
     def __init__(
