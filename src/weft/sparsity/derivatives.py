@@ -51,8 +51,8 @@ class SparseDerivative:
       __name__: the name of the function.
 
     >>> jac = weft.sparse_jacobian(lambda x: x**2)
-    >>> isinstance(jac, weft.sparsity.SparseDerivative)
-    True
+    >>> type(jac).__name__
+    'SparseDerivative'
     >>> jac(jnp.array([1.0, 2.0])).todense()
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
