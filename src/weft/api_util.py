@@ -36,11 +36,46 @@ def shaped_abstractify(x: Any) -> ShapedArray:
 
 
 class StoreException(Exception):
-    """An auxiliary result was asked for before the function was called."""
+    """The error that an auxiliary result does not exist yet.
+
+    Auxiliary results exist once the transformed function has been called.
+
+    >>> from weft.extend import linear_util as lu
+    >>> def add_type(x):
+    ...     y = yield (x,), {}
+    ...     yield y, type(y)
+    >>> f, out_type = lu.transformation_with_aux(add_type, lu.wrap_init(abs))
+    >>> try:
+    ...     out_type()
+    ... except lu.StoreException:
+    ...     print("not yet")
+    not yet
+    """
 
 
 class WrappedFun:
-    """A function, and the one that it was made of: `call_wrapped` calls it."""
+    """A function that transformations of `linear_util` can be applied to.
+
+    `wrap_init` makes one from a Python function; use it rather than this class. The transformations
+    return a `WrappedFun` again. `call_wrapped(*args, **kwargs)` calls the function with all its
+    transformations. Two objects are equal, and have equal hashes, if the same function was
+    transformed in the same way. This makes them keys of caches.
+
+    Args:
+      f: the function that `wrap_init` was called with. It identifies the object and is printed.
+      fun: the function that `call_wrapped` calls.
+      debug_info: a `DebugInfo` that describes `f`, or None.
+      around: the transformations and their static arguments, a tuple. They are compared by `==`.
+
+    >>> from weft.extend import linear_util as lu
+    >>> f = lu.wrap_init(abs)
+    >>> f
+    WrappedFun(<built-in function abs>)
+    >>> f.call_wrapped(-2)
+    2
+    >>> f == lu.wrap_init(abs)
+    True
+    """
 
     def __init__(self, f: Callable, fun: Callable, debug_info: Any = None, around: tuple = ()):
         self.f = f
@@ -79,7 +114,21 @@ class Store:
 
 
 def wrap_init(f: Callable, params: dict | None = None, *, debug_info: Any = None) -> WrappedFun:
-    """A function as one to transform; `params` are keyword arguments of it."""
+    """Make a function ready for transformations.
+
+    Args:
+      f: a function.
+      params: keyword arguments that every call passes to `f`, a dict. The default passes none.
+      debug_info: a `DebugInfo` that describes `f`, or None.
+
+    Returns:
+      A `WrappedFun`.
+
+    >>> from weft.extend import linear_util as lu
+    >>> cube = lu.wrap_init(pow, {"exp": 3})
+    >>> cube.call_wrapped(2)
+    8
+    """
     wrapped = functools.partial(f, **params) if params else f
     return WrappedFun(f, wrapped, debug_info, tuple((params or {}).items()))
 
@@ -95,7 +144,27 @@ def decorate(transform: Callable, gen: Callable) -> Callable:
 
 
 def transformation2(gen: Callable, *given: Any) -> Any:
-    """`gen(f, *static, *args)` in place of `fun`: from `(gen, fun, *static)`, or a decorator."""
+    """Apply a transformation that is written as a function of a function.
+
+    It does the same as `transformation`, without a generator.
+
+    Args:
+      gen: a function of the function to transform, the static arguments and the arguments of the
+        transformed function. It returns the result of the transformed function.
+      *given: the `WrappedFun` to transform, and then the static arguments. If nothing is passed, a
+        decorator is returned: a function of a `WrappedFun` and static arguments.
+
+    Returns:
+      A `WrappedFun`, or the decorator.
+
+    >>> from weft.extend import linear_util as lu
+    >>> @lu.transformation2
+    ... def scale_input(f, scale, x):
+    ...     return f(x * scale) + 1
+    >>> f = scale_input(lu.wrap_init(lambda x: x * x), 10)
+    >>> f.call_wrapped(2)
+    401
+    """
     if not given:
         return decorate(transformation2, gen)
     fun, *static = given
@@ -104,7 +173,35 @@ def transformation2(gen: Callable, *given: Any) -> Any:
 
 
 def transformation_with_aux2(gen: Callable, *given: Any, **options: Any) -> Any:
-    """Do as `transformation2` does, for `gen(f, store, *static, *args)`; also return a thunk."""
+    """Apply a transformation that is written as a function and has an auxiliary result.
+
+    It does the same as `transformation2`. The function also receives a store for the auxiliary
+    result.
+
+    Args:
+      gen: a function of the function to transform, the store, the static arguments and the
+        arguments of the transformed function. It calls `store.store(value)` once in each call.
+      *given: the `WrappedFun` to transform, and then the static arguments. If nothing is passed, a
+        decorator is returned: a function of a `WrappedFun` and static arguments.
+      **options: ignored. They exist for calls that are written for JAX.
+
+    Returns:
+      A pair of a `WrappedFun` and a function without arguments, or the decorator. The function
+      returns the auxiliary result of the last call.
+
+    Raises:
+      StoreException: the auxiliary result is read before the first call.
+
+    >>> from weft.extend import linear_util as lu
+    >>> @lu.transformation_with_aux2
+    ... def add_type(f, store, x):
+    ...     y = f(x)
+    ...     store.store(type(y))
+    ...     return y
+    >>> f, out_type = add_type(lu.wrap_init(abs))
+    >>> f.call_wrapped(-2.5), out_type()
+    (2.5, <class 'float'>)
+    """
     if not given:
         return decorate(transformation_with_aux2, gen)
     fun, *static = given
@@ -125,21 +222,96 @@ def _run_with_aux(fun: Callable, store: Store, gen: Callable, *args: Any, **kwar
 
 
 def transformation(gen: Callable, *given: Any) -> Any:
-    """Apply the generator `gen(*static, *args)` to `fun`, or return a decorator."""
+    """Apply a transformation that is written as a generator.
+
+    The generator yields twice. The first value is `(args, kwargs)`, the arguments for the function.
+    The result of the function is sent to it, and its second value is the result of the transformed
+    function.
+
+    Args:
+      gen: a generator function of the static arguments and the arguments of the transformed
+        function.
+      *given: the `WrappedFun` to transform, and then the static arguments. If nothing is passed, a
+        decorator is returned: a function of a `WrappedFun` and static arguments.
+
+    Returns:
+      A `WrappedFun`, or the decorator.
+
+    >>> from weft.extend import linear_util as lu
+    >>> @lu.transformation
+    ... def scale_input(scale, x):
+    ...     y = yield (x * scale,), {}
+    ...     yield y + 1
+    >>> f = scale_input(lu.wrap_init(lambda x: x * x), 10)
+    >>> f.call_wrapped(2)
+    401
+    """
     if not given:
         return decorate(transformation, gen)
     return transformation2(_run, given[0], gen, *given[1:])
 
 
 def transformation_with_aux(gen: Callable, *given: Any, **options: Any) -> Any:
-    """Do as `transformation` does, for a generator that yields a pair; also return a thunk."""
+    """Apply a transformation that is written as a generator and has an auxiliary result.
+
+    It does the same as `transformation`. The second value that the generator yields is a pair: the
+    result of the transformed function, and the auxiliary result.
+
+    Args:
+      gen: a generator function of the static arguments and the arguments of the transformed
+        function.
+      *given: the `WrappedFun` to transform, and then the static arguments. If nothing is passed, a
+        decorator is returned: a function of a `WrappedFun` and static arguments.
+      **options: ignored. They exist for calls that are written for JAX.
+
+    Returns:
+      A pair of a `WrappedFun` and a function without arguments, or the decorator. The function
+      returns the auxiliary result of the last call.
+
+    Raises:
+      StoreException: the auxiliary result is read before the first call.
+
+    >>> from weft.extend import linear_util as lu
+    >>> @lu.transformation_with_aux
+    ... def add_type(x):
+    ...     y = yield (x,), {}
+    ...     yield y, type(y)
+    >>> f, out_type = add_type(lu.wrap_init(abs))
+    >>> f.call_wrapped(-2.5), out_type()
+    (2.5, <class 'float'>)
+    """
     if not given:
         return decorate(transformation_with_aux, gen)
     return transformation_with_aux2(_run_with_aux, given[0], gen, *given[1:])
 
 
 def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
-    """Return True if the first of two functions was run. Also return the auxiliary result."""
+    """Return the auxiliary result of the transformation that was run, of two.
+
+    It is for a function that is called through one of two transformations.
+
+    Args:
+      aux1: the function that returns the auxiliary result of the first transformation.
+      aux2: the function that returns the auxiliary result of the second transformation.
+
+    Returns:
+      A pair: True if the first transformation was run, else False; and the auxiliary result.
+
+    Raises:
+      StoreException: neither transformation was run.
+
+    >>> from weft.extend import linear_util as lu
+    >>> @lu.transformation_with_aux2
+    ... def add_type(f, store, x):
+    ...     y = f(x)
+    ...     store.store(type(y))
+    ...     return y
+    >>> f, f_type = add_type(lu.wrap_init(abs))
+    >>> g, g_type = add_type(lu.wrap_init(abs))
+    >>> _ = g.call_wrapped(-2)
+    >>> lu.merge_linear_aux(f_type, g_type)
+    (False, <class 'int'>)
+    """
     try:
         return True, aux1()
     except StoreException:

@@ -155,13 +155,25 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 
 
 def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
-    """Make a type known that a handler keeps between its stages.
+    """Register a type of state that a handler keeps between its stages.
 
     Args:
-      name: unique in the process.
-      type_registration: a dict of PyCapsules: "type_id", of a pointer to the `XLA_FFI_TypeId`, and
-        "type_info", of one to the `XLA_FFI_TypeInfo`.
-      platform: as of `register_ffi_target`.
+      name: the name of the type, unique in the process.
+      type_registration: a dict of PyCapsules: "type_id" holds a pointer to the `XLA_FFI_TypeId`,
+        and "type_info" a pointer to the `XLA_FFI_TypeInfo`.
+      platform: "cpu", the default, "CUDA" or "ROCM".
+
+    Raises:
+      TypeError: `platform` is not a string.
+      JaxRuntimeError: the dict does not hold the capsules.
+
+    >>> import ctypes
+    >>> library = ctypes.CDLL("./libmine.so")  # doctest: +SKIP
+    >>> capsules = {
+    ...     "type_id": weft.ffi.pycapsule(library.StateTypeId),
+    ...     "type_info": weft.ffi.pycapsule(library.StateTypeInfo),
+    ... }  # doctest: +SKIP
+    >>> weft.ffi.register_ffi_type("my_state", capsules)  # doctest: +SKIP
     """
     place = name_platform("register_ffi_type", platform)
     if place in GPUS:
@@ -174,7 +186,24 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
 
 
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
-    """Refuse: this release of XLA takes a type with what destroys its values."""
+    """Raise an error: this release of XLA has no types without a destructor for their values.
+
+    The function exists for programs that are written for JAX. Use `register_ffi_type` instead.
+
+    Args:
+      name: the name of the type.
+      obj: the id of the type.
+      platform: the platform of the type.
+
+    Raises:
+      NotImplementedError: always.
+
+    >>> try:
+    ...     weft.ffi.register_ffi_type_id("my_state", None)
+    ... except NotImplementedError:
+    ...     print("use register_ffi_type")
+    use register_ffi_type
+    """
     raise NotImplementedError(
         f"register_ffi_type_id: the engine must be given the type whole; got the id of {name!r}. "
         "Hint: ffi.register_ffi_type(name, {'type_id': id, 'type_info': info})."
@@ -195,9 +224,41 @@ def build_ffi_lowering_function(
     operand_output_aliases: Mapping[int, int] | None = None,
     api_version: int = 4,
 ) -> Callable[..., Any]:
-    """A function `write(ctx, *values, **params)` that writes a call, for use in a lowering rule.
+    """Return a function that writes a call of a foreign function, for use in a lowering rule.
 
-    What it gives has the values of the results as `.results`. See `ffi_lowering`.
+    It is for rules that do more than call the function. `ffi_lowering` returns a whole rule.
+
+    Args:
+      call_target_name: the name under which `register_ffi_target` registered the function.
+      operand_layouts: for each operand the order of its axes in memory: a sequence of ints, the
+        axis that varies fastest first, or a `Layout`. None is row-major order for all operands.
+      result_layouts: for each result the order of its axes in memory, as for the operands.
+      backend_config: more attributes of the call by name. A string is written into the program
+        unchanged, and must be the text of an MLIR attribute: `'"fast"'` for a string.
+      skip_ffi_layout_processing: ignored. The parameter exists for calls that are written for JAX.
+      has_side_effect: True keeps a call whose results nobody uses. The default is False.
+      operand_output_aliases: the numbers of the operands whose memory the results use, each with
+        the number of its result. By default no result uses an operand's memory.
+      api_version: the version of XLA's custom calls. The default is 4, the typed FFI.
+
+    Returns:
+      A function `write(ctx, *values, **params)` of the context of the rule, the operands and the
+      attributes of the call. Its result has the values of the results as `.results`.
+
+    Raises:
+      ValueError: the number of layouts is not the number of operands or results. The function that
+        is returned raises it.
+
+    >>> from weft.extend.core import Primitive
+    >>> from weft.interpreters import mlir
+    >>> write = weft.ffi.build_ffi_lowering_function("my_target")
+    >>> my_p = Primitive("my_op")
+    >>> _ = my_p.def_abstract_eval(lambda x: x)
+    >>> def lower_mine(ctx, x):
+    ...     return write(ctx, x, scale=2.0).results
+    >>> _ = mlir.register_lowering(my_p, lower_mine)
+    >>> "my_target" in weft.jit(my_p.bind).lower(jnp.zeros(3)).as_text()
+    True
     """
 
     def write(ctx: Any, *values: Value, **params: Any) -> types.SimpleNamespace:
@@ -231,14 +292,27 @@ def build_ffi_lowering_function(
 
 
 def ffi_lowering(call_target_name: str, **options: Any) -> Callable[..., Sequence[Value]]:
-    """The lowering rule of a primitive that is the foreign function `call_target_name`.
+    """Return the lowering rule of a primitive that calls a foreign function.
 
-    Its parameters are the attributes. For `interpreters.mlir.register_lowering`.
+    The parameters of the primitive are the attributes of the call. Pass the rule to
+    `weft.interpreters.mlir.register_lowering`.
 
     Args:
-      options: `operand_layouts` and `result_layouts`, for each value the order of its axes in
-        memory, the fastest first (or a `Layout`); `backend_config`, more attributes by name;
-        `has_side_effect`; `operand_output_aliases`; `api_version`.
+      call_target_name: the name under which `register_ffi_target` registered the function.
+      **options: the keyword arguments of `build_ffi_lowering_function`, such as `operand_layouts`,
+        `backend_config` and `has_side_effect`.
+
+    Returns:
+      A lowering rule.
+
+    >>> from weft.extend.core import Primitive
+    >>> from weft.interpreters import mlir
+    >>> my_p = Primitive("my_op")
+    >>> _ = my_p.def_abstract_eval(lambda x, scale: x)
+    >>> _ = mlir.register_lowering(my_p, weft.ffi.ffi_lowering("my_target"))
+    >>> program = weft.jit(lambda x: my_p.bind(x, scale=2)).lower(jnp.zeros(3))
+    >>> "my_target" in program.as_text()
+    True
     """
     write = build_ffi_lowering_function(call_target_name, **options)
     return lambda ctx, *values, **params: write(ctx, *values, **params).results

@@ -343,7 +343,21 @@ def words_of(x: Any) -> Any:
 
 
 def is_valid_value(x: Any) -> bool:
-    """Return True if `x` is something `typeof` has a type for."""
+    """Return True if a value can be the operand of an operation.
+
+    Valid values are arrays, random keys, Python and NumPy numbers, and NumPy arrays of a dtype that
+    weft has. Lists, strings and None are not valid.
+
+    Args:
+      x: any object.
+
+    Returns:
+      A bool: True if `weft.typeof(x)` returns a type.
+
+    >>> from weft.extend import core
+    >>> core.valid_jaxtype(1.0), core.valid_jaxtype(np.zeros(3)), core.valid_jaxtype([1.0])
+    (True, True, False)
+    """
     try:
         typeof(x)
     except TypeError:

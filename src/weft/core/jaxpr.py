@@ -21,7 +21,20 @@ from weft.errors import ShapeError
 
 
 class Var:
-    """A variable; compared by identity, named when printed."""
+    """A variable of a jaxpr.
+
+    Variables are compared by identity. They are named when a jaxpr is printed.
+
+    Args:
+      aval: the type of the value, a `ShapedArray`.
+
+    >>> from weft.extend import core
+    >>> x = core.Var(weft.typeof(jnp.zeros(3)))
+    >>> x.aval
+    ShapedArray(float32[3])
+    >>> core.Jaxpr([], [x], [x, x], [])
+    { lambda ; a:f32[3]. let  in (a, a) }
+    """
 
     __slots__ = ("aval",)
 
@@ -33,7 +46,18 @@ class Var:
 
 
 class DropVar(Var):
-    """A result that nothing uses, when one is written by hand."""
+    """A variable for a result that nothing uses.
+
+    It is for jaxprs that are written by hand; an equation has one variable for each of its results.
+
+    Args:
+      aval: the type of the result, a `ShapedArray`.
+
+    >>> from weft.extend import core
+    >>> unused = core.DropVar(weft.typeof(1.0))
+    >>> isinstance(unused, core.Var)
+    True
+    """
 
     __slots__ = ()
 
@@ -45,7 +69,23 @@ class UnreadVar(Var):
 
 
 class Literal:
-    """A scalar written into the program. `val` is a Python number or a NumPy scalar."""
+    """A scalar that is written into a jaxpr as an operand.
+
+    Args:
+      val: the number: a Python number or a NumPy scalar.
+      aval: the type, a `ShapedArray` of shape (). None takes the type of `val`, which is weak for
+        Python numbers.
+
+    Raises:
+      DtypeError: `aval` is None and `val` is not a number.
+
+    >>> from weft.extend import core
+    >>> two = core.Literal(2.0)
+    >>> two
+    Literal(2.0:f32[])
+    >>> two.val, two.aval
+    (2.0, ShapedArray(float32[], weak_type=True))
+    """
 
     __slots__ = ("aval", "val")
     __hash__ = None  # type: ignore[assignment]
@@ -66,10 +106,28 @@ Atom = Var | Literal
 
 
 class Eqn:
-    """`outvars = primitive[params] invars`; `source` is where it was written, made text lazily.
+    """An equation of a jaxpr: `outvars = primitive[params] invars`.
 
-    `origin` is the equation of the user's program in whose place a pass wrote this one. It is set
-    on such equations only; `origin_of` reads it.
+    Passes and interpreters read the equations of a program in order. An equation is also made by
+    `new_jaxpr_eqn`, which fills in `source`. `replace(**changes)` returns an equation with other
+    fields.
+
+    Args:
+      primitive: the `Primitive` that is applied.
+      invars: the operands, a sequence of `Var` and `Literal`.
+      params: the parameters of the primitive by name.
+      outvars: the variables of the results, a sequence of `Var`.
+      source: the place in the user's program, a traceback or a `SourceInfo`. None if it is not
+        known. Its text is made only when it is read.
+
+    If a pass wrote the equation in place of another one, `origin` is the equation of the user's
+    program. Other equations do not have this attribute.
+
+    >>> program = weft.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0)
+    >>> for eqn in program.eqns:
+    ...     print(eqn.primitive, len(eqn.invars), len(eqn.outvars), eqn.params)
+    sin 1 1 {}
+    mul 2 1 {}
     """
 
     __slots__ = ("invars", "origin", "outvars", "params", "primitive", "source")
@@ -119,10 +177,33 @@ def origin_of(eqn: Eqn) -> Eqn:
 
 
 class Jaxpr(Program):
-    """A program: `constvars` and `invars` in, `outvars` out, `eqns` between.
+    """A program: a list of equations with input and output variables.
 
-    One without constvars is closed, and can be a parameter of primitives that hold programs.
-    Immutable once made; facts derived from it are kept in `memo` and die with it.
+    `weft.make_jaxpr` makes one from a Python function. A jaxpr is a function as well: a call
+    applies its equations under the current trace and returns the list of results. A jaxpr without
+    constvars is closed, and can be a parameter of primitives that hold programs. Jaxprs are
+    immutable; `replace(**changes)` returns a jaxpr with other fields. Facts that passes derive from
+    a jaxpr are kept in its `memo`.
+
+    Args:
+      constvars: the variables of the constants, a sequence of `Var`. `ClosedJaxpr` holds their
+        values.
+      invars: the variables of the arguments, a sequence of `Var`.
+      outvars: the results, a sequence of `Var` and `Literal`.
+      eqns: the equations in program order, a sequence of `JaxprEqn`.
+      effects: ignored, as the equations determine the effects. The parameter exists for calls that
+        are written for JAX.
+      debug_info: a `DebugInfo` that describes the traced function, or None.
+      name: the name of the traced function, a string.
+
+    >>> from weft.extend import core
+    >>> x = core.Var(weft.typeof(1.0))
+    >>> y = core.Var(weft.typeof(1.0))
+    >>> program = core.Jaxpr([], [x], [y], [core.JaxprEqn(lax.neg_p, [x], {}, [y])])
+    >>> program
+    { lambda ; a:f32[]. let b:f32[] = neg a in (b,) }
+    >>> [float(result) for result in program(3.0)]
+    [-3.0]
     """
 
     __slots__ = (
@@ -205,7 +286,27 @@ class Jaxpr(Program):
 
 
 class ClosedJaxpr(Program):
-    """A jaxpr with the values of its constvars."""
+    """A jaxpr together with the values of its constvars.
+
+    A call applies the program to one array or number for each input variable, and returns the list
+    of results.
+
+    Args:
+      jaxpr: the program, a `Jaxpr`.
+      consts: the values of the constvars, arrays or numbers, one for each constvar. The default is
+        none.
+
+    Raises:
+      ShapeError: the number of values is not the number of constvars.
+
+    >>> from weft.extend import core
+    >>> x = core.Var(weft.typeof(jnp.zeros(3)))
+    >>> program = core.ClosedJaxpr(core.Jaxpr([x], [], [x], []), [jnp.arange(3.0)])
+    >>> program
+    { lambda a:f32[3]; . let  in (a,) }
+    >>> print(*program())
+    [0. 1. 2.]
+    """
 
     __slots__ = ("__weakref__", "consts", "jaxpr")
 
@@ -325,14 +426,44 @@ def held_jaxprs(eqn: Eqn) -> list[Jaxpr]:
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """The programs held by the equations of `jaxpr`, one level down."""
+    """Return the programs that the equations of a jaxpr hold, one level down.
+
+    They are the branches of `cond`, the bodies of loops, and the functions of calls. Visit the
+    programs that those hold by calling `subjaxprs` on each.
+
+    Args:
+      jaxpr: a `Jaxpr`.
+
+    Returns:
+      An iterator of `Jaxpr`, in the order of the equations.
+
+    >>> from weft.extend import core
+    >>> program = weft.make_jaxpr(lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x))(1.0)
+    >>> for branch in core.subjaxprs(program.jaxpr):
+    ...     print(branch)
+    { lambda ; a:f32[]. let b:f32[] = cos a in (b,) }
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
     for eqn in jaxpr.eqns:
         if not eqn.primitive.memoize_type:
             yield from held_jaxprs(eqn)
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The programs among the parameters of an equation."""
+    """Return the programs among the parameters of an equation.
+
+    Args:
+      params: parameters by name. A program is a `Jaxpr` or a `ClosedJaxpr`, as a value or in a
+        tuple or list.
+
+    Returns:
+      An iterator of `Jaxpr`. A `ClosedJaxpr` is returned without its constants.
+
+    >>> from weft.extend import core
+    >>> program = weft.make_jaxpr(jnp.sin)(1.0)
+    >>> [*core.jaxprs_in_params({"body": program, "length": 3})]
+    [{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }]
+    """
     return (jaxpr for _, jaxpr in programs_in(params))
 
 

@@ -50,10 +50,26 @@ _TYPES: dict[tuple, list[ShapedArray]] = keep_cache("types of results", {})
 
 
 class Effect:
-    """The effects of an operation. Equations that have one are kept.
+    """The base class of effects of operations.
 
-    `ordered` effects happen in program order. Effects that are not `repeatable` must happen exactly
-    where the program says, and so not in a branch that is not taken.
+    Effects are for operations that do more than return a value, such as printing. An equation whose
+    primitive has an effect is kept even if nothing uses its results. Define a kind of effect as a
+    subclass; `Primitive.def_effectful_abstract_eval` gives a primitive an effect.
+
+    Attributes:
+      name: the text that the effect prints as.
+      ordered: True if operations with the effect happen in program order. The default is False.
+      repeatable: False if operations with the effect must happen exactly where the program says.
+        They then do not happen in a branch that is not taken. The default is True.
+
+    >>> from weft.extend import core
+    >>> class Ring(core.Effect):
+    ...     name = "Ring"
+    ...     ordered = True
+    >>> bell_p = core.Primitive("bell")
+    >>> _ = bell_p.def_effectful_abstract_eval(lambda x: (x, {Ring()}))
+    >>> weft.make_jaxpr(bell_p.bind)(1.0).effects
+    frozenset({Ring})
     """
 
     name: ClassVar[str] = "Effect"

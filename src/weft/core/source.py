@@ -41,7 +41,24 @@ JVP, TRANSPOSE, VMAP = map(Transform, ("jvp", "transpose", "vmap"))
 
 
 class SourceInfo(NamedTuple):
-    """The place where an equation was written: its traceback, and the open named scopes."""
+    """A place in the user's program, and the named scopes that were open there.
+
+    Equations have one as `source_info`. `name_stack` is the scopes as a path, and `frames` the
+    frames of the traceback.
+
+    Args:
+      traceback: a traceback of jaxlib. None if the place is not known.
+      scope: the names of the scopes, a tuple of strings, from the outermost to the innermost.
+
+    >>> from weft.extend.source_info_util import SourceInfo
+    >>> SourceInfo(None, ("loss", "dense")).name_stack
+    'loss/dense'
+    >>> def f(x):
+    ...     with weft.named_scope("loss"):
+    ...         return jnp.sin(x)
+    >>> weft.make_jaxpr(f)(1.0).eqns[0].source_info.name_stack
+    'loss'
+    """
 
     traceback: Any
     scope: tuple[str, ...]

@@ -144,8 +144,25 @@ def current_trace() -> Trace:
 
 
 class use:
-    """`with use(trace):` puts a trace in force. Hot paths write the two assignments out."""
+    """A context manager that makes a trace apply all operations of the thread.
 
+    It is for libraries that define transformations. The trace that was in force before is in force
+    again after the block.
+
+    Args:
+      trace: the `Trace` whose rules apply within the block. It is also the `as` value.
+
+    >>> from weft.extend import core
+    >>> eager = core.find_top_trace()
+    >>> def f(x):
+    ...     with core.set_current_trace(eager):
+    ...         print(jnp.arange(2) + 1)
+    ...     return x
+    >>> _ = weft.make_jaxpr(f)(1.0)
+    [1 2]
+    """
+
+    # Hot paths write the assignments of __enter__ and __exit__ out.
     __slots__ = ("before", "trace")
 
     def __init__(self, trace: Trace):

@@ -43,12 +43,41 @@ _caches: list[Any] = []
 
 
 def backends() -> dict[str, Any]:
-    """The clients by platform."""
+    """Return the clients of all platforms of this process.
+
+    Clients that do not exist yet are made.
+
+    Returns:
+      A dict of the clients of jaxlib by the names of their platforms. The default platform is the
+      first.
+
+    >>> from weft.extend import backend
+    >>> "cpu" in backend.backends()
+    True
+    """
     return platforms().clients
 
 
 def get_backend(platform: Any = None) -> Any:
-    """The client of a platform, or of the default one. `get_backend.cache_clear()` forgets all."""
+    """Return the client of a platform.
+
+    A client of jaxlib lists devices and compiles programs. `get_backend.cache_clear()` makes weft
+    forget all clients.
+
+    Args:
+      platform: the name of a platform, such as "cpu". None takes the default platform. A client is
+        returned unchanged.
+
+    Returns:
+      A client of jaxlib.
+
+    Raises:
+      RuntimeError: the platform does not exist in this process.
+
+    >>> from weft.extend import backend
+    >>> backend.get_backend("cpu").platform
+    'cpu'
+    """
     if platform is None:
         return client()
     return devices_of(platform)[0].client if isinstance(platform, str) else platform
@@ -58,31 +87,76 @@ get_backend.cache_clear = forget_clients  # type: ignore[attr-defined]
 
 
 def backend_xla_version(platform: str | None = None) -> int | None:
-    """The version of XLA in the plugin of a platform; None where it does not say, as on CPU."""
+    """Return the version of XLA that the plugin of a platform was built with.
+
+    Args:
+      platform: the name of a platform, such as "cpu". None takes the default platform.
+
+    Returns:
+      An int, or None if the plugin does not tell its version. The CPU does not.
+
+    Raises:
+      RuntimeError: the platform does not exist in this process.
+
+    >>> from weft.extend import backend
+    >>> backend.backend_xla_version("cpu") is None
+    True
+    """
     return getattr(get_backend(platform), "xla_version", None)
 
 
 def register_backend_factory(
     name: str, factory: Callable[[], Any], *, priority: int = 0, **options: Any
 ) -> None:
-    """Have `factory()` make the client of platform `name`, when a device is first used.
+    """Register a function that makes the client of a platform.
 
-    Registered platforms come before all others; the one with the highest `priority` is the default.
-    If the factory raises, the platform is not used, and a warning is logged. `options` are accepted
-    for compatibility with JAX.
+    It is for platforms that no installed plugin has. Register the function before a device is used
+    for the first time; it is called then. Registered platforms come before all others. If the
+    function raises an error, the platform is not used and a warning is logged.
+
+    Args:
+      name: the name of the platform.
+      factory: a function without arguments that returns a client of jaxlib.
+      priority: the registered platform with the highest priority is the default platform. The
+        default is 0.
+      **options: ignored. They exist for calls that are written for JAX.
+
+    >>> from weft.extend import backend
+    >>> def make_client():
+    ...     return my_plugin.make_client()
+    >>> backend.register_backend_factory("mine", make_client)  # doctest: +SKIP
     """
     FACTORIES[name] = priority, factory
 
 
 def register_backend_cache(cache: Any, for_what: str) -> None:
-    """Have `clear_backends` call `cache.cache_clear()`; `for_what` describes the cache."""
+    """Register a cache that `clear_backends` empties.
+
+    It is for caches of objects that belong to a client, such as devices and compiled programs.
+
+    Args:
+      cache: an object with a method `cache_clear()`, such as a function under `functools.cache`.
+      for_what: a description of the cache. It is ignored.
+
+    >>> import functools
+    >>> from weft.extend import backend
+    >>> @functools.cache
+    ... def find_devices(platform):
+    ...     return weft.devices(platform)
+    >>> backend.register_backend_cache(find_devices, "devices by platform")
+    """
     _caches.append(cache)
 
 
 def clear_backends() -> None:
-    """Forget all programs and clients; the next use of a device makes new ones.
+    """Forget all compiled programs and clients.
 
-    Arrays and devices that are still there belong to the clients before, and must not be used.
+    The next use of a device makes new clients, for instance with other options. Arrays and devices
+    that exist belong to the old clients, and must not be used any more. Caches that
+    `register_backend_cache` registered are emptied too.
+
+    >>> from weft.extend import backend
+    >>> backend.clear_backends()  # doctest: +SKIP
     """
     clear_caches()
     forget_clients()
@@ -99,10 +173,35 @@ def get_compile_options(
     detailed_logging: bool = True,
     backend: Any = None,
 ) -> Any:
-    """jaxlib's options for compiling, as weft sets them for the platform of `backend`.
+    """Return jaxlib's options for compiling a program, as weft sets them.
 
-    `device_assignment` has the numbers of the devices, (replicas, partitions);
-    `env_options_overrides` are XLA flags by name. `detailed_logging` changes nothing.
+    It is for compiling a program with a client, without `weft.jit`.
+
+    Args:
+      num_replicas: the number of replicas of the program, an int.
+      num_partitions: the number of partitions of each replica, an int. XLA partitions the program
+        if it is more than 1.
+      device_assignment: the devices or their numbers, of shape (replicas, partitions). One replica
+        may be a plain sequence. None leaves the choice to the client.
+      env_options_overrides: values of XLA flags by name. None sets none.
+      fdo_profile: a profile for feedback-directed optimization, bytes. The default passes no
+        profile.
+      detailed_logging: ignored. The parameter exists for calls that are written for JAX.
+      backend: the name of a platform, or a client. Its flags are the defaults. None takes the
+        default platform.
+
+    Returns:
+      A CompileOptions of jaxlib.
+
+    Raises:
+      RuntimeError: the platform does not exist in this process.
+
+    >>> from weft.extend import backend
+    >>> options = backend.get_compile_options(1, 2, device_assignment=[[0, 1]])
+    >>> options.num_replicas, options.num_partitions
+    (1, 2)
+    >>> options.executable_build_options.use_spmd_partitioning
+    True
     """
     platform = platform_of(get_backend(backend).devices()[0])
     extra = CPU_FLAGS.extra if platform == "cpu" else ()

@@ -29,13 +29,32 @@ __dir__ = list_public(__name__)
 
 
 def cache(call: Callable, *, explain: Any = None) -> Callable:
-    """Keep the results of `call(fun, *args)` by `args` and by what the WrappedFun `fun` is of.
+    """Cache the results of a function of a `WrappedFun` and other arguments.
 
-    `explain` is taken so that calls carry over from JAX.
+    A result is computed once for each function, with its transformations, and for equal arguments.
+    The cache holds 4096 results and drops the least recently used one first. `cache_clear()` of the
+    result empties it.
 
-    >>> sizes = cache(lambda fun, n: fun.call_wrapped(n))
-    >>> sizes(wrap_init(range), 3)
-    range(0, 3)
+    Args:
+      call: a function `call(fun, *args)` of a `WrappedFun` and hashable arguments.
+      explain: ignored. The parameter exists for calls that are written for JAX.
+
+    Returns:
+      A function of the same arguments.
+
+    Raises:
+      TypeError: an argument is not hashable. The function that is returned raises it.
+
+    >>> from weft.extend import linear_util as lu
+    >>> @lu.cache
+    ... def count(fun, n):
+    ...     print("runs")
+    ...     return len(fun.call_wrapped(n))
+    >>> count(lu.wrap_init(range), 3)
+    runs
+    3
+    >>> count(lu.wrap_init(range), 3)
+    3
     """
 
     return functools.lru_cache(4096)(call)

@@ -15,7 +15,17 @@ _jax_mlir_ext.register_dialects(upstream_dialects)
 
 
 class JaxIrContext(ir.Context):
-    """The context that parses modules; it knows the dialects of programs."""
+    """An MLIR context with the dialects of programs.
+
+    It is for parsing and building modules with the MLIR bindings of jaxlib. It is a new context
+    each time; `weft.extend.mlir.make_ir_context` returns a shared one.
+
+    >>> from weft.extend import lowering, mlir
+    >>> text = weft.jit(jnp.sin).lower(1.0).as_text()
+    >>> module = mlir.ir.Module.parse(text, lowering.JaxIrContext())
+    >>> "stablehlo.sine" in str(module)
+    True
+    """
 
     def __init__(self) -> None:
         super().__init__()

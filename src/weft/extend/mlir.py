@@ -31,11 +31,26 @@ refine_polymorphic_shapes = _jax.mlir.refine_polymorphic_shapes
 def serialize_portable_artifact(
     mlir_module: Any, target: str, use_mixed_serialization: bool = False
 ) -> bytes:
-    """A module, text or one of `ir`'s, as bytes that versions of StableHLO from `target` on read.
+    """Return a StableHLO module as bytes that later versions of StableHLO can read.
 
+    It is for programs that are stored or sent to another version of weft, JAX or XLA.
+
+    Args:
+      mlir_module: the text of a module, or a module of `ir`.
+      target: the oldest version of StableHLO that must be able to read the bytes, such as "1.0.0".
+      use_mixed_serialization: True permits operations of other dialects than StableHLO. The default
+        is False.
+
+    Returns:
+      The module as bytes.
+
+    Raises:
+      JaxRuntimeError: the text is not a module.
+
+    >>> from weft.extend import mlir
     >>> text = weft.jit(jnp.sin).lower(1.0).as_text()
-    >>> blob = serialize_portable_artifact(text, "1.0.0")
-    >>> "stablehlo.sine" in str(deserialize_portable_artifact(blob))
+    >>> blob = mlir.serialize_portable_artifact(text, "1.0.0")
+    >>> "stablehlo.sine" in str(mlir.deserialize_portable_artifact(blob))
     True
     """
     text = mlir_module if isinstance(mlir_module, str) else str(mlir_module)
@@ -43,12 +58,53 @@ def serialize_portable_artifact(
 
 
 def deserialize_portable_artifact(mlir_module: bytes, context: Any = None) -> Any:
-    """The module, one of `ir`'s, that bytes stand for."""
+    """Return the module that `serialize_portable_artifact` wrote as bytes.
+
+    Args:
+      mlir_module: bytes.
+      context: the MLIR context that the module belongs to. None takes the shared context,
+        `make_ir_context()`.
+
+    Returns:
+      A module of `ir`. `str(module)` is its text.
+
+    Raises:
+      JaxRuntimeError: the bytes are not a module.
+
+    >>> from weft.extend import mlir
+    >>> blob = mlir.serialize_portable_artifact(weft.jit(jnp.sin).lower(1.0).as_text(), "1.0.0")
+    >>> module = mlir.deserialize_portable_artifact(blob)
+    >>> isinstance(module, mlir.ir.Module)
+    True
+    """
     return _jax.mlir.deserialize_portable_artifact(mlir_module, context or make_ir_context())
 
 
 def lower_with_sharding_in_types(ctx: Any, op: Any, aval: Any) -> Any:
-    """In a rule of lowering, the value `op` with the sharding of `aval`, where it has one."""
+    """Constrain a value to the sharding of its type, within a lowering rule.
+
+    It is for rules of primitives whose results have shardings in their types. The value is returned
+    unchanged if its type has no sharding.
+
+    Args:
+      ctx: the `LoweringRuleContext` of the rule.
+      op: the value, as the rule receives its operands.
+      aval: the type of the value, a `ShapedArray`.
+
+    Returns:
+      The value with the constraint, or the value unchanged.
+
+    >>> from weft.extend.core import Primitive
+    >>> from weft.extend.mlir import lower_with_sharding_in_types
+    >>> from weft.interpreters import mlir
+    >>> same_p = Primitive("same")
+    >>> _ = same_p.def_abstract_eval(lambda x: x)
+    >>> def lower_same(ctx, x):
+    ...     return [lower_with_sharding_in_types(ctx, x, ctx.avals_out[0])]
+    >>> _ = mlir.register_lowering(same_p, lower_same)
+    >>> print(weft.jit(same_p.bind)(jnp.arange(3)))
+    [0 1 2]
+    """
     sharding = getattr(aval, "sharding", None)
     if not isinstance(sharding, NamedSharding) or sharding.mesh.empty:
         return op

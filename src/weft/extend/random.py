@@ -39,7 +39,7 @@ def define_prng_impl(
     name: str = "<unnamed>",
     tag: str = "?",
 ) -> KeyDtype:
-    """Define a generator of your own by four functions of the words of one key, uint32[n].
+    """Define a generator of random numbers by four functions of the words of one key, uint32[n].
 
     All functions of weft.random work with it, also under vmap. Its keys differ from keys of other
     generators. Keys that are used twice are detected if the functions are made of weft.random's.
@@ -50,9 +50,16 @@ def define_prng_impl(
       split: a function of a key and a shape that returns the words (*shape, n) of new keys.
       random_bits: a function of a key, a width in bits and a shape that returns unsigned integers.
       fold_in: a function of a key and an integer that returns the words of another key.
-      name: the name of the generator.
-      tag: the short name with which its keys print: `key<tag>`.
+      name: the name of the generator. The default is "<unnamed>".
+      tag: the short name with which its keys print: `key<tag>`. The default is "?".
 
+    Returns:
+      The generator, which is the dtype of its keys. Functions of weft.random accept it as `impl`.
+
+    Raises:
+      ShapeError: `key_shape` does not have exactly one element.
+
+    >>> from weft.extend.random import define_prng_impl
     >>> weak = define_prng_impl(
     ...     key_shape=(1,),
     ...     seed=lambda seed: jnp.array([seed], "uint32"),
@@ -72,18 +79,78 @@ def define_prng_impl(
 
 
 def random_seed(seeds: Any, impl: Any) -> Array:
-    """The key of an integer, of a generator: `random.key(seeds, impl=impl)`."""
+    """Return the random key of a seed, for a given generator.
+
+    It is the same as `random.key(seeds, impl=impl)`.
+
+    Args:
+      seeds: an integer scalar. Use `vmap` for several seeds.
+      impl: the generator: a name such as "rbg", or an object such as `rbg_prng_impl`. None takes
+        the default generator.
+
+    Returns:
+      A key: an array of shape () with the dtype of the generator's keys.
+
+    Raises:
+      DtypeError: the seed is not an integer.
+      ShapeError: the seed is not a scalar.
+      ValueError: no generator has the name.
+
+    >>> from weft.extend.random import random_seed
+    >>> random_seed(3, "rbg").dtype
+    key<rbg>
+    >>> print(random.key_data(random_seed(3, "rbg")))
+    [0 3 0 3]
+    """
     return key(seeds, impl=impl)
 
 
 def seed_with_impl(impl: Any, seed: Any) -> Array:
-    """Do as `random_seed` does, with its arguments in the other order."""
+    """Return the random key of a seed, for a given generator.
+
+    It is `random_seed` with its arguments in the other order.
+
+    Args:
+      impl: the generator: a name such as "rbg", or an object such as `rbg_prng_impl`. None takes
+        the default generator.
+      seed: an integer scalar.
+
+    Returns:
+      A key: an array of shape () with the dtype of the generator's keys.
+
+    Raises:
+      DtypeError: the seed is not an integer.
+      ShapeError: the seed is not a scalar.
+      ValueError: no generator has the name.
+
+    >>> from weft.extend.random import seed_with_impl, threefry_prng_impl
+    >>> print(random.key_data(seed_with_impl(threefry_prng_impl, 3)))
+    [0 3]
+    """
     return key(seed, impl=impl)
 
 
 def threefry_2x32(keypair: Any, count: Any) -> Any:
-    """The words that Threefry-2x32 makes of counts, uint32 of any shape, paired by halves.
+    """Apply the hash function Threefry-2x32 to counts.
 
+    It is the function that the default generator is made of. The counts are flattened and split
+    into two halves. The hash is applied to pairs of one count of each half. An odd number of counts
+    is padded with a zero.
+
+    Args:
+      keypair: the two words of a key, uint32 scalars: a pair, or an array of shape (2,).
+      count: the counts, uint32 of any shape.
+
+    Returns:
+      The words, uint32 of the shape of `count`.
+
+    Raises:
+      DtypeError: `count` is not uint32.
+
+    Reference: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
+    2011.
+
+    >>> from weft.extend.random import threefry_2x32
     >>> print(threefry_2x32((1, 2), jnp.arange(2, dtype="uint32")))
     [ 629003988 1317161160]
     """

@@ -18,7 +18,16 @@ __dir__ = list_public(__name__)
 
 
 class PipelineStage(enum.Enum):
-    """When a pass runs: before or after XLA puts the instructions in order."""
+    """The time when a transformation of HLO modules runs.
+
+    Attributes:
+      PRE_SCHEDULER: before XLA puts the instructions of a module in order.
+      POST_SCHEDULER: after XLA puts the instructions of a module in order.
+
+    >>> from weft.extend.xla import PipelineStage
+    >>> PipelineStage.PRE_SCHEDULER
+    <PipelineStage.PRE_SCHEDULER: 0>
+    """
 
     PRE_SCHEDULER = 0
     POST_SCHEDULER = 1
@@ -43,11 +52,28 @@ def register_hlo_module_transformation(
     stage: PipelineStage = PipelineStage.PRE_SCHEDULER,
     platforms: str | Sequence[str] | None = None,
 ) -> None:
-    """Have XLA call a function with each module that it compiles, which may return another.
+    """Register a function that XLA calls with each module that it compiles.
 
-    It takes a serialized HloModuleProto, and returns one, or None for no change. Those of one stage
-    are called in the order registered. `platforms`: by default all that are in use. Programs on
-    disk were compiled without it: see `config.enable_compilation_cache`.
+    It is for inspecting or changing programs within XLA. Functions of one stage are called in the
+    order of registration. Programs that the compilation cache on disk holds are not compiled again,
+    and so not passed to the function: see `config.enable_compilation_cache`.
+
+    Args:
+      callback: a function of a serialized HloModuleProto. It returns a serialized HloModuleProto to
+        compile instead, or None for no change.
+      name: the name for `clear_hlo_module_transformation`.
+      stage: a `PipelineStage`. The default is `PRE_SCHEDULER`.
+      platforms: the name of a platform, such as "cpu", or a sequence of names. None takes all
+        platforms in use.
+
+    Raises:
+      TypeError: `stage` is not a `PipelineStage`.
+      RuntimeError: a platform does not exist in this process.
+
+    >>> from weft.extend import xla
+    >>> xla.register_hlo_module_transformation(lambda module: None, name="no_change")
+    >>> xla.clear_hlo_module_transformation("no_change")
+    True
     """
     op = "register_hlo_module_transformation"
     each_platform(
@@ -62,9 +88,22 @@ def clear_hlo_module_transformation(
     stage: PipelineStage = PipelineStage.PRE_SCHEDULER,
     platforms: str | Sequence[str] | None = None,
 ) -> bool:
-    """Remove a registered transformation by its name; return True if it existed.
+    """Remove a function that `register_hlo_module_transformation` has registered.
 
-    >>> clear_hlo_module_transformation("none")
+    Args:
+      name: the name of the registration.
+      stage: the `PipelineStage` of the registration. The default is `PRE_SCHEDULER`.
+      platforms: the name of a platform, or a sequence of names. None takes all platforms in use.
+
+    Returns:
+      True if a function of this name was registered for the stage on any of the platforms.
+
+    Raises:
+      TypeError: `stage` is not a `PipelineStage`.
+      RuntimeError: a platform does not exist in this process.
+
+    >>> from weft.extend import xla
+    >>> xla.clear_hlo_module_transformation("none")
     False
     """
     found = each_platform(

@@ -59,15 +59,29 @@ def unlist_pair(prim: primitive.Primitive, method: Callable) -> Callable:
 
 
 class Primitive(primitive.Primitive):
-    """An operation defined by setting its rules one by one, as in JAX.
+    """An operation that is defined by setting its rules one by one, as in JAX.
 
-    `bind` returns one value, or a list if `multiple_results` is set. Without `def_impl` it runs its
+    It is for operations of your own: the type rule, the derivatives, the batching rule and the
+    lowering are each set when they are needed, by methods and by the tables of `weft.interpreters`.
+    `bind(*values, **params)` applies the operation. It returns one value, or a list if the
+    attribute `multiple_results` is True. Without `def_impl`, an application outside `jit` runs the
     lowering.
 
+    Args:
+      name: the name that jaxprs and errors print.
+
+    Raises:
+      MissingRule: an application needs a rule that is not set. `bind` and the transformations raise
+        it.
+
+    >>> from weft.extend.core import Primitive
     >>> double_p = Primitive("double")
     >>> _ = double_p.def_impl(lambda x: x + x)
     >>> double_p.bind(2)
     4
+    >>> _ = double_p.def_abstract_eval(lambda x: x)
+    >>> weft.make_jaxpr(double_p.bind)(2)
+    { lambda ; a:i32[]. let b:i32[] = double a in (b,) }
     """
 
     memoize_type = False  # a rule may be set again

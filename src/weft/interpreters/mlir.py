@@ -146,7 +146,27 @@ class LoweringResult(NamedTuple):
 
 
 class LoweringRuleContext(NamedTuple):
-    """The context of a lowering rule: where to write, for what, and the types."""
+    """The context that a lowering rule receives as its first argument.
+
+    weft makes it; a rule reads it. It also has the properties `platforms` and `axis_context`.
+
+    Attributes:
+      hlo: the builder that writes operations into the program.
+      primitive: the `Primitive` that is lowered.
+      avals_in: the types of the operands, a sequence of `ShapedArray`.
+      avals_out: the types of the results, a sequence of `ShapedArray`.
+
+    >>> from weft.extend.core import Primitive
+    >>> from weft.interpreters import mlir
+    >>> same_p = Primitive("same")
+    >>> _ = same_p.def_abstract_eval(lambda x: x)
+    >>> def lower_same(ctx, x):
+    ...     print(ctx.primitive, ctx.avals_in, ctx.platforms)
+    ...     return [x]
+    >>> _ = mlir.register_lowering(same_p, lower_same)
+    >>> _ = weft.jit(same_p.bind).lower(jnp.zeros((3, 2)))
+    same (ShapedArray(float32[3,2]),) ('cpu',)
+    """
 
     hlo: Builder
     primitive: Primitive

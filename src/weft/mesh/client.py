@@ -280,7 +280,19 @@ def all_devices() -> tuple:
 
 
 def default_device() -> Any:
-    """Return the device of new arrays: the option `default_device`, else the first device."""
+    """Return the device on which new arrays are placed.
+
+    It is the device of `config.default_device` if that is set. Otherwise it is the first device of
+    this process on the default platform. If the option names a platform, it is the first device of
+    that platform.
+
+    Returns:
+      A device, as in `weft.devices()`.
+
+    >>> from weft.extend import backend
+    >>> backend.get_default_device() == weft.local_devices()[0]
+    True
+    """
     device = config.default_device
     if device is None:
         return first_device()

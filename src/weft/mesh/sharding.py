@@ -616,7 +616,27 @@ def make_hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
 
 
 class GSPMDSharding(_MultiDeviceSharding):
-    """An array in the tiles that jaxlib names, where no spec over a mesh says the same."""
+    """A sharding that is described by XLA's own tiles.
+
+    It is for shardings that no `PartitionSpec` over a mesh describes, and for libraries that read
+    shardings from compiled programs. Prefer `NamedSharding` elsewhere.
+
+    Args:
+      devices: the devices, a sequence of them. The tiles number the devices by their place in it.
+      op_sharding: the tiles: an OpSharding or an HloSharding of jaxlib.
+      memory_kind: the memory of the devices, such as "device" or "pinned_host". None takes the
+        default memory.
+
+    Raises:
+      ValueError: the devices do not have the memory.
+
+    >>> from weft.extend.sharding import GSPMDSharding
+    >>> replicated = GSPMDSharding.get_replicated(weft.devices()[:1])
+    >>> replicated
+    GSPMDSharding({replicated}, memory_kind=device)
+    >>> replicated.shard_shape((4, 2))
+    (4, 2)
+    """
 
     _made: ClassVar[dict[tuple, GSPMDSharding]] = {}
 

@@ -15,11 +15,33 @@ from weft.errors import CheckError
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
-    """Raise CheckError, naming the equation and its source line, where a rule is broken.
+    """Check that a jaxpr is well formed.
 
-    Variables are defined once and before they are used; results have the types that the type rules
-    give; literals are scalars of a type that suits them; parameters are hashable; programs held by
-    equations are closed, and keep the rules too; consts have the types of their constvars.
+    It is for passes and interpreters that write programs: check the result before you run it. These
+    are the rules:
+
+    - Variables are defined once, and before they are used.
+    - Results have the types that the type rules of the primitives return.
+    - Literals are scalars of a type that suits them.
+    - Parameters are hashable.
+    - Programs that equations hold are closed, and keep the rules too.
+    - Constants have the types of their constvars.
+
+    Args:
+      jaxpr: a `Jaxpr` or a `ClosedJaxpr`.
+
+    Raises:
+      CheckError: a rule is broken. If the fault is in an equation, the message has its text and its
+        source line.
+
+    >>> from weft.extend import core
+    >>> program = weft.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0)
+    >>> core.check_jaxpr(program)
+    >>> core.check_jaxpr(program.jaxpr.replace(eqns=program.eqns[:1]))
+    Traceback (most recent call last):
+    ...
+    weft.errors.CheckError: jaxpr: a variable must be defined before it is used;
+    got an undefined one of type f32[] as result 0.
     """
     if isinstance(jaxpr, ClosedJaxpr):
         for var, value in zip(jaxpr.jaxpr.constvars, jaxpr.consts, strict=True):

@@ -123,7 +123,20 @@ def wrap_error(error: BaseException) -> BaseException:
 
 @functools.cache
 def mlir_context() -> Any:
-    """Return the context of parsed modules: jaxlib takes callbacks only with a parsed module."""
+    """Return the MLIR context that the modules of this process share.
+
+    It is for parsing the text of programs with the MLIR bindings of jaxlib. It has the dialects
+    that programs are written in. All calls return the same object.
+
+    Returns:
+      A context of `jaxlib.mlir.ir`.
+
+    >>> from weft.extend import mlir
+    >>> text = weft.jit(jnp.sin).lower(1.0).as_text()
+    >>> module = mlir.ir.Module.parse(text, mlir.make_ir_context())
+    >>> "stablehlo.sine" in str(module)
+    True
+    """
     from jaxlib.mlir import ir  # 7 ms, which only programs with callbacks need
 
     context = ir.Context()
