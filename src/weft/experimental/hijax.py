@@ -89,7 +89,7 @@ class MutableHiType(HiType):
     write of the state is a `HiPrimitive`.
 
     An object may be passed to a function under `jit`, which may change its structure. Any function
-    may close over it and write it as it may write a reference (docs/references.md).
+    may close over it and write it, as it may write a reference.
 
     >>> import dataclasses
     >>> class Counter:
