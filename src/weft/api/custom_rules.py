@@ -129,7 +129,19 @@ class CustomVJPPrimal(Record):
 
 
 class GradAccum:
-    """An accumulator of the cotangents of a value: `accum(x)` adds, `freeze()` gives the sum."""
+    """An accumulator of the cotangents of a value.
+
+    `accum(x)` adds a cotangent, and `freeze()` returns the sum. This is the base class of
+    `ValAccum`, which holds the sum, and of `NullAccum`, which ignores cotangents. A backward rule
+    of `custom_vjp` receives accumulators if it is set with `defvjp_with_accums`.
+
+    Args:
+      aval: the type of the cotangents, a `ShapedArray`.
+
+    >>> from weft.experimental.hijax import GradAccum, ValAccum
+    >>> isinstance(ValAccum(weft.typeof(1.0)), GradAccum)
+    True
+    """
 
     def __init__(self, aval: ShapedArray):
         self.aval = aval
@@ -147,14 +159,38 @@ class GradAccum:
 
 
 class NullAccum(GradAccum):
-    """An accumulator of cotangents that nobody asks for."""
+    """An accumulator that ignores cotangents, for a value whose cotangent is not needed.
+
+    Args:
+      aval: the type of the cotangents, a `ShapedArray`.
+
+    >>> from weft.experimental.hijax import NullAccum
+    >>> accum = NullAccum(weft.typeof(1.0))
+    >>> accum.accum(2.0)
+    >>> accum.freeze()
+    Zero(f32[])
+    """
 
     def accum(self, x: Any) -> None:
         """Forget a cotangent."""
 
 
 class ValAccum(GradAccum):
-    """An accumulator that holds the sum; `val` is None before the first cotangent."""
+    """An accumulator that holds the sum of the cotangents of a value.
+
+    Symbolic zeros are not added. If no cotangent was added, `freeze()` returns a `Zero`.
+
+    Args:
+      aval: the type of the cotangents, a `ShapedArray`.
+      val: the sum to start from, an array of that type. None, the default, is zero.
+
+    >>> from weft.experimental.hijax import ValAccum
+    >>> accum = ValAccum(weft.typeof(1.0))
+    >>> accum.accum(2.0)
+    >>> accum.accum(3.0)
+    >>> print(accum.freeze())
+    5.0
+    """
 
     def __init__(self, aval: ShapedArray, val: Any = None):
         super().__init__(aval)

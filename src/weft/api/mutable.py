@@ -59,7 +59,27 @@ def mutable_type(x: Any) -> Any:
 
 
 def cur_qdd(x: Any) -> Any:
-    """The types and the structure of a mutable object's state while functions are traced."""
+    """Return the known facts about the state of a mutable object, such as types and structure.
+
+    The facts are known while functions are traced, unlike the values in the state.
+
+    Args:
+      x: an object of a class that is registered with a `MutableHiType`.
+
+    Returns:
+      The result of `x.cur_qdd()`, a hashable value.
+
+    Raises:
+      AttributeError: the class of `x` has no method `cur_qdd`.
+
+    >>> class Counter:
+    ...     def __init__(self, n):
+    ...         self.n = n
+    ...     def cur_qdd(self):
+    ...         return weft.typeof(self.n)
+    >>> print(cur_qdd(Counter(jnp.zeros(3))))
+    f32[3]
+    """
     return x.cur_qdd()
 
 

@@ -25,13 +25,34 @@ ExecutionStage = _jax.ffi.ExecutionStage
 
 
 class ExecutionContext:
-    """The context of a buffer callback: `stage`, which is EXECUTE."""
+    """The context of a buffer callback, its first argument.
+
+    Attributes:
+      stage: the stage of the execution, always `ExecutionStage.EXECUTE`.
+
+    >>> print(ExecutionContext().stage)
+    ExecutionStage.EXECUTE
+    """
 
     stage = ExecutionStage.EXECUTE
 
 
 class Buffer:
-    """The memory of an operand or, if `writeable`, of a result: `np.asarray(buffer)` is a view."""
+    """The memory of an operand or of a result, as a buffer callback receives it.
+
+    `np.asarray(buffer)` is a view of the memory. The buffer has the
+    attributes `shape`, `dtype` and `ndim` of the view, and other libraries can read it by DLPack.
+
+    Args:
+      array: the NumPy array whose memory it is.
+      writeable: True for a result. If False, NumPy raises an error where a function writes into the
+        view.
+
+    >>> buffer = Buffer(np.zeros(2), writeable=True)
+    >>> np.asarray(buffer)[0] = 5
+    >>> np.asarray(buffer)
+    array([5., 0.])
+    """
 
     def __init__(self, array: np.ndarray, writeable: bool):
         self._view = array.view()
@@ -61,6 +82,9 @@ def buffer_callback(
 ) -> Callable[..., Any]:
     """Return a function that calls `callback(ctx, out, *args, **kwargs)` in compiled programs.
 
+    Unlike the callback of `pure_callback`, the callback writes into memory that it is given. It is
+    for functions of C libraries, and for NumPy functions that are called with `out=`.
+
     Args:
       callback: a function that writes into `out`, a pytree of Buffers like `result_shape_dtypes`.
         The arguments are Buffers too, and may only be read. It returns nothing.
@@ -70,6 +94,13 @@ def buffer_callback(
       input_output_aliases: a dict from the number of an argument's leaf to the number of a result's
         leaf, which holds the argument's values before `callback` writes.
       command_buffer_compatible: it has no effect.
+
+    Returns:
+      A function `call(*args, **kwargs)` of pytrees of arrays. Its result is a pytree of arrays like
+      `result_shape_dtypes`.
+
+    Raises:
+      TypeError: `callback` is not a function, or it returned a value.
 
     >>> def add_one(ctx, out, x):
     ...     np.asarray(out)[...] = np.asarray(x) + 1

@@ -153,8 +153,12 @@ class custom_partitioning:
     """A function that defines its own partition over a mesh, with `f.def_partition(...)`.
 
     It has the derivatives and the batching rule of the wrapped function; the compiler
-    splits the derivatives. Arguments named by `static_argnums` come first in the functions of
-    `def_partition`.
+    splits the derivatives. A call before `def_partition` raises a TypeError.
+
+    Args:
+      fun: a function of pytrees of arrays. It must not close over arrays.
+      static_argnums: the positions of arguments that are not arrays, an int or a sequence of ints.
+        They are passed first to the functions of `def_partition`. The default is the empty tuple.
 
     >>> @custom_partitioning
     ... def sort_rows(x):

@@ -16,10 +16,19 @@ __dir__ = list_public(__name__)
 
 
 def fused(*, out_spaces: Any) -> Callable[[Callable], Callable]:
-    """A decorator: run a function as one program, with its results in these memories.
+    """Return a decorator that runs a function as one program, with its results in given memories.
 
-    `out_spaces` has a `weft.memory.Space` for each of the results that the function returns as a
-    tuple.
+    It is for results that stay in the memory of the host. On a CPU the memories have no effect.
+
+    Args:
+      out_spaces: a sequence with a `weft.memory.Space` for each result. The function must return
+        a tuple or list of that length.
+
+    Returns:
+      A decorator. The decorated function takes the arguments of the function, and returns a tuple.
+
+    Raises:
+      ShapeError: the function returned another number of results. It is raised at a call.
 
     >>> double = fused(out_spaces=(weft.memory.Space.Device,))(lambda x: (2 * x,))
     >>> double(jnp.ones(2))

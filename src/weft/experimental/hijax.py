@@ -34,10 +34,33 @@ __dir__ = list_public(__name__)
 
 
 class HiType(AbstractValue):
-    """The type of values that are made of arrays: hashable, and equal for equal types.
+    """The type of values that are made of arrays.
 
-    `lower_val(value)` gives a value's arrays, `raise_val(*arrays)` the value that is made of them,
-    and `lo_ty()` their types. Tangents are values of the same class.
+    A user writes a subclass, with the three methods below, and registers it with `register_hitype`.
+    The values may then be arguments and results of transformed functions. Types must be hashable,
+    and equal for equal types, as instances of a frozen dataclass are. Tangents are values of the
+    same class.
+
+    `lo_ty()` returns the types of the arrays, `lower_val(value)` the arrays of a value, and
+    `raise_val(*arrays)` the value that is made of arrays.
+
+    >>> import dataclasses
+    >>> @dataclasses.dataclass
+    ... class Pair:
+    ...     a: weft.Array
+    ...     b: weft.Array
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class PairType(HiType):
+    ...     def lo_ty(self):
+    ...         return [ShapedArray((), np.float32), ShapedArray((), np.float32)]
+    ...     def lower_val(self, pair):
+    ...         return [pair.a, pair.b]
+    ...     def raise_val(self, a, b):
+    ...         return Pair(a, b)
+    >>> register_hitype(Pair, lambda pair: PairType())
+    >>> swapped = weft.jit(lambda pair: Pair(pair.b, pair.a))(Pair(1.0, 2.0))
+    >>> print(swapped.a, swapped.b)
+    2.0 1.0
     """
 
     def lo_ty(self) -> list[ShapedArray]:
@@ -54,7 +77,10 @@ class HiType(AbstractValue):
 
 
 class MutableHiType(HiType):
-    """The type of objects whose state programs may change: hashable, and equal for equal types.
+    """The type of objects whose state programs may change.
+
+    A user writes a subclass, with the four methods below, and registers it with `register_hitype`.
+    Types must be hashable, and equal for equal types, as instances of a frozen dataclass are.
 
     An object's class defines `cur_qdd()`: the facts about its state that are known while a function
     is traced, hashable, such as types and structure. Given these, `lo_ty_qdd(qdd)` are the types of
@@ -63,7 +89,34 @@ class MutableHiType(HiType):
     write of the state is a `HiPrimitive`.
 
     An object may be passed to a function under `jit`, which may change its structure. Any function
-    may close over it and write it as it may write a reference (docs/references.md).
+    may close over it and write it, as it may write a reference.
+
+    >>> import dataclasses
+    >>> class Counter:
+    ...     def __init__(self, n):
+    ...         self.n = n
+    ...     def cur_qdd(self):
+    ...         return weft.typeof(self.n)
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class CounterType(MutableHiType):
+    ...     def lo_ty_qdd(self, qdd):
+    ...         return [qdd]
+    ...     def read_loval(self, qdd, counter):
+    ...         return [counter.n]
+    ...     def new_from_loval(self, qdd, n):
+    ...         return Counter(n)
+    ...     def update_from_loval(self, qdd, counter, n):
+    ...         counter.n = n
+    >>> class Add(HiPrimitive):
+    ...     def to_lojax(self, counter, n):
+    ...         counter.n = counter.n + n
+    ...         return counter.n
+    >>> register_hitype(Counter, lambda counter: CounterType())
+    >>> counter, add_p = Counter(jnp.float32(1)), Add("add")
+    >>> print(weft.jit(lambda counter: add_p.bind(counter, 2.0))(counter))
+    3.0
+    >>> print(counter.n)
+    3.0
     """
 
     has_qdd = True
@@ -86,24 +139,72 @@ class MutableHiType(HiType):
 
 
 class AvalQDD(NamedTuple):
-    """The type of a new mutable object, with the known facts about its state."""
+    """The type of a new mutable object, with the known facts about its state.
+
+    The `abstract_eval` of a `HiPrimitive` that makes a mutable object returns it.
+
+    Args:
+      aval: the type of the object, a `MutableHiType`.
+      qdd: the facts about its state that are known while a function is traced: the result of
+        `cur_qdd()` of the object.
+
+    >>> made = AvalQDD(MutableHiType(), weft.typeof(jnp.zeros(2)))
+    >>> print(made.qdd)
+    f32[2]
+    """
 
     aval: Any
     qdd: Any
 
 
 class AvalMutableQDD(NamedTuple):
-    """The type of a mutable object, and a mutable cell for the known facts about its state."""
+    """The type of a mutable object, and a mutable cell for the known facts about its state.
+
+    It is here for code that is written for JAX. No function of weft makes one or reads one.
+
+    Args:
+      aval: the type of the object, a `MutableHiType`.
+      mutable_qdd: the cell, an object of any class.
+
+    >>> AvalMutableQDD(MutableHiType(), ["facts"]).mutable_qdd
+    ['facts']
+    """
 
     aval: Any
     mutable_qdd: Any
 
 
 def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
-    """Have values of a class be arguments, results and carries of programs.
+    """Register a class of values, so that they can be arguments, results and carries of programs.
 
-    `typeof_fn(value)` is their type. Values of a class that defines `cur_qdd` are leaves of
-    pytrees, the others are seen through.
+    Values of a class that defines `cur_qdd` are leaves of pytrees. A value of any other class is a
+    node of a pytree, whose children are the arrays of the value.
+
+    Args:
+      val_cls: the class of the values.
+      typeof_fn: a function from a value to its type: a `HiType`, or a `MutableHiType` if the class
+        defines `cur_qdd`.
+
+    Returns:
+      None. `weft.typeof` of a value is then the result of `typeof_fn`.
+
+    >>> import dataclasses
+    >>> class Box:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class BoxType(HiType):
+    ...     def lo_ty(self):
+    ...         return [ShapedArray((), np.float32)]
+    ...     def lower_val(self, box):
+    ...         return [box.x]
+    ...     def raise_val(self, x):
+    ...         return Box(x)
+    >>> register_hitype(Box, lambda box: BoxType())
+    >>> weft.typeof(Box(3.0))
+    BoxType()
+    >>> print(weft.jit(lambda box: Box(box.x + 1))(Box(3.0)).x)
+    4.0
     """
     TYPES[val_cls] = typeof_fn
     if hasattr(val_cls, "cur_qdd"):
@@ -127,13 +228,34 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
 
 
 class aval_method(NamedTuple):
-    """A method of a type, which values of that type have in JAX; here they have their own."""
+    """A mark for a method of a type that values of the type should have.
+
+    It is here for code that is written for JAX, where a traced value finds the method in its type.
+    A function of weft receives values of the user's class, which have the methods of that class.
+
+    Args:
+      fun: the method, a function of the value and further arguments.
+
+    >>> aval_method(len).fun
+    <built-in function len>
+    """
 
     fun: Callable
 
 
 class aval_property(NamedTuple):
-    """Make `aval_method` a property."""
+    """A mark for a property of a type that values of the type should have.
+
+    It is here for code that is written for JAX, where a traced value finds the property in its
+    type. A function of weft receives values of the user's class, which have the properties of that
+    class.
+
+    Args:
+      fget: the function from a value to the property.
+
+    >>> aval_property(len).fget
+    <built-in function len>
+    """
 
     fget: Callable
 
@@ -233,11 +355,27 @@ HiPrim = VJPHiPrimitive  # its name in JAX 0.12
 
 
 class HiPrimitive:
-    """A primitive by name, on values of any registered class: `bind` applies it.
+    """A primitive with a name and parameters, on arrays and values of registered classes.
 
-    `to_lojax(*args, **params)` computes it; `jvp(primals, tangents, **params)` may be defined. On
-    mutable objects it is always what `to_lojax` does; one that makes such an object says so by
-    `abstract_eval(*types, **params)`, whose first result is then an `AvalQDD` or `MutableHiType`.
+    A user writes a subclass. `to_lojax(*args, **params)` computes the result, and
+    `bind(*args, **params)` applies the primitive. The class may define
+    `jvp(primals, tangents, **params)`, which returns the result and its tangent. Without it, the
+    derivative follows from `to_lojax`.
+
+    On mutable objects, `bind` runs `to_lojax`. A primitive that makes such an object defines
+    `abstract_eval(*types, **params)`, whose first result is then an `AvalQDD` or a `MutableHiType`.
+
+    Args:
+      name: the name of the primitive, for error messages.
+
+    >>> class Scale(HiPrimitive):
+    ...     def to_lojax(self, x, *, by):
+    ...         return x * by
+    ...     def jvp(self, primals, tangents, *, by):
+    ...         return self.bind(*primals, by=by), self.bind(*tangents, by=by)
+    >>> scale_p = Scale("scale")
+    >>> print(scale_p.bind(3.0, by=2.0), weft.grad(lambda x: scale_p.bind(x, by=2.0))(3.0))
+    6.0 2.0
     """
 
     multiple_results = False

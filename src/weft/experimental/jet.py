@@ -36,10 +36,22 @@ __dir__ = list_public(__name__)
 
 
 def fact(n: Any) -> Any:
-    """The factorial of a number or of an array of them, as a float.
+    """Compute the factorial of a number, or of each element of an array.
+
+    `jet` uses the factorials to convert between derivatives and coefficients of a series. The
+    function is `weft.scipy.special.factorial`: a number that is not whole gives the gamma function
+    at `n + 1`, and -1 gives 0.
+
+    Args:
+      n: a number or an array of any shape and real dtype.
+
+    Returns:
+      A float array of the shape of `n`. Integers give the default float dtype.
 
     >>> fact(4)
     Array(24., dtype=float32, weak_type=True)
+    >>> fact(jnp.arange(5))
+    Array([ 1.,  1.,  2.,  6., 24.], dtype=float32)
     """
     return factorial(n)
 
@@ -123,11 +135,27 @@ def jet(
 
 
 class ZeroTerm:
-    """A term that is zero, of any shape: `zero_term`."""
+    """The class of `zero_term`: a term that is zero, of any shape.
+
+    In the series of an argument, `zero_term` stands for an array of zeros that has the shape and
+    dtype of the argument. The number 0.0 does the same.
+
+    >>> y, terms = jet(jnp.sin, (jnp.zeros(2),), ([jnp.ones(2), zero_term],))
+    >>> print(*terms)
+    [1. 1.] [0. 0.]
+    """
 
 
 class ZeroSeries:
-    """A series with only zero terms, in a list of series: `zero_series`."""
+    """The class of `zero_series`: a series that has only zero terms.
+
+    In the list of series, `zero_series` stands for the series of an argument that does not move.
+    Its length is the length of the other series.
+
+    >>> y, terms = jet(jnp.multiply, (2.0, 3.0), ([1.0, 0.0], zero_series))
+    >>> print(y, *terms)
+    6.0 3.0 0.0
+    """
 
 
 zero_term, zero_series = ZeroTerm(), ZeroSeries()
@@ -187,7 +215,31 @@ def set_jvp(prim: Primitive, rule: Callable) -> None:
 
 
 def def_comp(prim: Primitive, comp: Callable, **kwargs: Any) -> None:
-    """Say that a primitive computes what the function `comp` does, of operations with rules."""
+    """Define the derivative of a primitive by a function that computes the same result.
+
+    `jvp`, `grad` and `jet` of the primitive then differentiate `comp`. An earlier derivative of the
+    primitive is replaced. The primitive itself still computes the result where no derivative is
+    asked for.
+
+    Args:
+      prim: a primitive, such as `weft.extend.core.Primitive("name")`.
+      comp: a function of the operands of the primitive. It must use operations that have
+        derivatives, and must return the result of the primitive.
+      kwargs: keyword arguments for `comp`. The parameters of the primitive are passed as well, and
+        take precedence.
+
+    Returns:
+      None. The primitive is changed in place.
+
+    >>> from weft.extend.core import Primitive
+    >>> square_p = Primitive("square")
+    >>> _ = square_p.def_abstract_eval(lambda x: x)
+    >>> _ = square_p.def_impl(lambda x: x * x)
+    >>> def_comp(square_p, lambda x: x * x)
+    >>> y, terms = jet(square_p.bind, (3.0,), ([1.0, 0.0],))
+    >>> print(y, *terms)
+    9.0 6.0 2.0
+    """
 
     def rule(primals: Sequence, tangents: Sequence, **params: Any) -> tuple[Any, Any]:
         fun = lambda *xs: comp(*xs, **{**kwargs, **params})
@@ -197,7 +249,31 @@ def def_comp(prim: Primitive, comp: Callable, **kwargs: Any) -> None:
 
 
 def def_deriv(prim: Primitive, deriv: Callable) -> None:
-    """Say that the derivative of a primitive of one operand at x is `deriv(x)`."""
+    """Define the derivative of a primitive that acts on each element of one operand.
+
+    `jvp`, `grad` and `jet` of the primitive then use `deriv`. An earlier derivative of the
+    primitive is replaced.
+
+    Args:
+      prim: a primitive of one operand, such as `weft.extend.core.Primitive("name")`. Each element
+        of the result must depend on the same element of the operand only.
+      deriv: a function of the operand that returns the derivative at each element. The parameters
+        of the primitive are passed by keyword.
+
+    Returns:
+      None. The primitive is changed in place.
+
+    >>> from weft.extend.core import Primitive
+    >>> square_p = Primitive("square")
+    >>> _ = square_p.def_abstract_eval(lambda x: x)
+    >>> _ = square_p.def_impl(lambda x: x * x)
+    >>> def_deriv(square_p, lambda x: 2 * x)
+    >>> print(weft.grad(square_p.bind)(3.0))
+    6.0
+    >>> y, terms = jet(square_p.bind, (3.0,), ([1.0, 0.0],))
+    >>> print(y, *terms)
+    9.0 6.0 2.0
+    """
 
     def rule(primals: Sequence, tangents: Sequence, **params: Any) -> tuple[Any, Any]:
         slope = deriv(*primals, **params)
@@ -207,13 +283,50 @@ def def_deriv(prim: Primitive, deriv: Callable) -> None:
 
 
 def deflinear(prim: Primitive) -> None:
-    """Say that a primitive is linear in all of its operands together."""
+    """Define the derivative of a primitive that is linear in all operands together.
+
+    The tangent of the result is then the primitive applied to the tangents of the operands. An
+    earlier derivative of the primitive is replaced.
+
+    Args:
+      prim: a primitive, such as `weft.extend.core.Primitive("name")`.
+
+    Returns:
+      None. The primitive is changed in place.
+
+    >>> from weft.extend.core import Primitive
+    >>> double_p = Primitive("double")
+    >>> _ = double_p.def_abstract_eval(lambda x: x)
+    >>> _ = double_p.def_impl(lambda x: 2 * x)
+    >>> deflinear(double_p)
+    >>> y, terms = jet(double_p.bind, (3.0,), ([1.0, 5.0],))
+    >>> print(y, *terms)
+    6.0 2.0 10.0
+    """
     whole = lambda xs, **params: prim.bind(*map(instantiate, xs), **params)
     set_jvp(prim, lambda primals, ts, **params: (whole(primals, **params), whole(ts, **params)))
 
 
 def defzero(prim: Primitive) -> None:
-    """Say that the derivative of a primitive is zero, as of `floor`."""
+    """Define the derivative of a primitive to be zero, as the derivative of `floor` is.
+
+    An earlier derivative of the primitive is replaced.
+
+    Args:
+      prim: a primitive, such as `weft.extend.core.Primitive("name")`.
+
+    Returns:
+      None. The primitive is changed in place.
+
+    >>> from weft.extend.core import Primitive
+    >>> step_p = Primitive("step")
+    >>> _ = step_p.def_abstract_eval(lambda x: x)
+    >>> _ = step_p.def_impl(jnp.floor)
+    >>> defzero(step_p)
+    >>> y, terms = jet(step_p.bind, (3.5,), ([1.0, 0.0],))
+    >>> print(y, *terms)
+    3.0 0.0 0.0
+    """
 
     def rule(primals: Sequence, tangents: Sequence, **params: Any) -> tuple[Any, Any]:
         out = prim.bind(*primals, **params)
@@ -223,10 +336,25 @@ def defzero(prim: Primitive) -> None:
 
 
 def linear_prop(prim: Primitive, primals_in: Sequence, series_in: Sequence, **params: Any) -> tuple:
-    """Return the value and the terms of a primitive: `jet` of the primitive only.
+    """Compute the result of a primitive and the terms of its series.
 
-    >>> linear_prop(lax.neg_p, (1.0,), [[2.0, 3.0]])[1][0]
-    Array(-2., dtype=float32)
+    It is `jet` of the primitive only. JAX has this function for linear primitives; here it works
+    for every primitive that has a derivative. `zero_prop` is the same function.
+
+    Args:
+      prim: the primitive.
+      primals_in: the operands, a sequence of arrays or numbers.
+      series_in: for each operand the list of the terms of its path, which are derivatives, as for
+        `jet`. All lists must have the same length.
+      params: the parameters of the primitive.
+
+    Returns:
+      The result, and the list of its terms. The list has the length of the lists of `series_in`.
+      Each term has the shape and dtype of the result.
+
+    >>> y, terms = linear_prop(lax.neg_p, (1.0,), [[2.0, 3.0]])
+    >>> print(y, *terms)
+    -1.0 -2.0 -3.0
     """
     return jet(lambda *xs: prim.bind(*xs, **params), tuple(primals_in), tuple(series_in))
 
@@ -237,7 +365,26 @@ zero_prop = linear_prop
 def deriv_prop(
     prim: Primitive, deriv: Callable, primals_in: Sequence, series_in: Sequence
 ) -> tuple:
-    """Do as `linear_prop` does; `deriv` is not needed, as the primitive's derivative is known."""
+    """Compute the result of a primitive and the terms of its series, as `linear_prop` does.
+
+    The function accepts the arguments of JAX's `deriv_prop`. The terms follow from the derivative
+    that the primitive already has.
+
+    Args:
+      prim: the primitive. It has no parameters.
+      deriv: the derivative of the primitive. It is ignored.
+      primals_in: the operands, a sequence of arrays or numbers.
+      series_in: for each operand the list of the terms of its path, which are derivatives, as for
+        `jet`. All lists must have the same length.
+
+    Returns:
+      The result, and the list of its terms. The list has the length of the lists of `series_in`.
+      Each term has the shape and dtype of the result.
+
+    >>> y, terms = deriv_prop(lax.exp_p, jnp.exp, (0.0,), [[1.0, 0.0]])
+    >>> print(y, *terms)
+    1.0 1.0 1.0
+    """
     return linear_prop(prim, primals_in, series_in)
 
 

@@ -19,10 +19,23 @@ __dir__ = list_public(__name__)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """Return a pytree of arrays that a compiled program stores in memory as `layouts` says.
+    """Return arrays unchanged, and have the compiled program store them in memory in a given
+    layout.
 
-    `layouts` is a Layout, or a pytree prefix of them. It applies within the program: the results of
-    the program have XLA's default layout.
+    It applies within the program: the results of the program have XLA's default layout. Values do
+    not change. A layout can be of use to a kernel that reads memory in a certain order.
+
+    Args:
+      x: a pytree of arrays.
+      layouts: a `Layout`, or a pytree prefix of `x` that holds them. Only `major_to_minor` counts.
+
+    Returns:
+      A pytree of the same arrays.
+
+    Raises:
+      PytreeError: `layouts` is not a prefix of `x`.
+      TypeError: an entry of `layouts` is not a `Layout`.
+      ShapeError: a layout does not name each axis of its array once.
 
     >>> by_columns = weft.jit(lambda x: with_layout_constraint(x, Layout((1, 0))).sum())
     >>> by_columns(jnp.ones((2, 3)))

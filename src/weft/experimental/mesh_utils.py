@@ -27,9 +27,21 @@ def create_device_mesh(
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """An array of devices of this shape, for `Mesh`; it takes them all.
+    """Return an array of devices in the shape of a mesh, for `Mesh`.
 
-    `contiguous_submeshes` and `allow_split_physical_axes` are about TPUs and change nothing.
+    On CPU and GPU the devices keep their order.
+
+    Args:
+      mesh_shape: the shape, a sequence of ints. Their product must be the number of devices.
+      devices: the devices to use, a sequence. None, the default, is all devices.
+      contiguous_submeshes: ignored; it is about TPUs.
+      allow_split_physical_axes: ignored; it is about TPUs.
+
+    Returns:
+      A NumPy array of devices, of shape `mesh_shape`.
+
+    Raises:
+      ValueError: the shape needs more devices or fewer devices than there are.
 
     >>> create_device_mesh((1, 1)).shape
     (1, 1)
@@ -56,17 +68,27 @@ def create_hybrid_device_mesh(
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """An array of devices of several hosts, for `Mesh`: slow links between hosts on few axes.
+    """Return an array of the devices of several hosts, for `Mesh`.
+
+    Links between hosts are slower than links within a host. The array has the hosts along few axes,
+    and collectives over the other axes stay within a host. A granule is a slice of a TPU or, on
+    other devices, the devices of a process.
 
     Args:
-      mesh_shape: how the devices of one granule (a slice of a TPU, else a process) are laid out.
-      dcn_mesh_shape: how the granules are laid out, along the same axes.
-      devices: by default all.
-      process_is_granule: take processes as granules even where devices have a `slice_index`.
-      should_sort_granules_by_key: in order of their number, not in the order given.
+      mesh_shape: the shape of the array of one granule's devices, a sequence of ints.
+      dcn_mesh_shape: the shape of the array of granules, a sequence of ints with the same axes.
+      devices: the devices to use, a sequence. None, the default, is all devices.
+      process_is_granule: if True, processes are granules even where devices have a `slice_index`.
+        The default is False.
+      should_sort_granules_by_key: if True, the default, granules are in the order of their number.
+        If False, they are in the order of `devices`.
+      allow_split_physical_axes: ignored; it is about TPUs.
 
     Returns:
-      An array whose shape is the product of the two shapes, axis by axis.
+      A NumPy array of devices. Its shape is the product of the two shapes, axis by axis.
+
+    Raises:
+      ValueError: the two shapes have different lengths, or do not need all granules or all devices.
 
     >>> create_hybrid_device_mesh((1, 1), (1, 1)).shape
     (1, 1)

@@ -36,14 +36,29 @@ __dir__ = list_public(__name__)
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """A pytree of NumPy arrays with every process's values, in each process.
+    """Return the values of all processes as NumPy arrays, in every process.
 
-    The values of the processes, which must agree in shape and dtype, are stacked along a new first
-    axis or, if `tiled`, joined along the first one. An array over the devices of several processes
-    becomes its whole content, which needs `tiled`.
+    It is for results that each process has computed for itself, such as metrics of its part of the
+    data. The values must have the same structure, shapes and dtypes in all processes.
+
+    Args:
+      in_tree: a pytree of arrays or numbers. An array may be stored over the devices of several
+        processes. Its complete content is then the result, which needs `tiled=True`.
+      tiled: if True, the arrays of the processes are concatenated along their first axis, and
+        scalars become a vector. If False, the default, they are stacked along a new first axis.
+
+    Returns:
+      A pytree of NumPy arrays with the structure of `in_tree`. Arrays of shape (n, ...) become
+      (processes, n, ...), or (processes * n, ...) if `tiled`.
+
+    Raises:
+      ValueError: an array is stored over several processes, and `tiled` is False.
+      DtypeError: a leaf is not an array or a number.
 
     >>> process_allgather(np.arange(3))
     array([[0, 1, 2]], dtype=int32)
+    >>> process_allgather(np.arange(3), tiled=True)
+    array([0, 1, 2], dtype=int32)
     """
     leaves, tree = flatten(in_tree)
     over_many = [type(x) is ArrayImpl and not x.is_fully_addressable for x in leaves]
@@ -65,10 +80,18 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """A pytree of NumPy arrays with the values of one process, in each process.
+    """Return the values of one process as NumPy arrays, in every process.
 
-    The source is process 0, or the one process where `is_source` is true; the values of the others
-    say what shapes and dtypes to expect.
+    It is for values that only one process can decide, such as a random seed or the number of a run.
+
+    Args:
+      in_tree: a pytree of arrays or numbers, of the same structure, shapes and dtypes in all
+        processes. Only the values of the source are used.
+      is_source: True in the one process that is the source, and False in the others. None, the
+        default, makes process 0 the source.
+
+    Returns:
+      A pytree of NumPy arrays with the structure, shapes and dtypes of `in_tree`.
 
     >>> broadcast_one_to_all({"seed": 7})
     {'seed': array(7, dtype=int32)}
@@ -82,7 +105,15 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until every process is here, under the same name.
+    """Wait until every process has called this function with the same name.
+
+    It is a barrier, for example before a process reads a file that another process writes.
+
+    Args:
+      name: a text that tells this barrier from others. The first 256 bytes count.
+
+    Raises:
+      AssertionError: the processes wait under different names.
 
     >>> sync_global_devices("checkpoint written")
     """
@@ -103,7 +134,17 @@ def sync_global_devices(name: str) -> None:
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Raise AssertionError, in every process, unless all have the same values.
+    """Raise an error, in every process, unless all processes have the same values.
+
+    NaNs at the same position count as equal.
+
+    Args:
+      in_tree: a pytree of arrays or numbers, of the same structure, shapes and dtypes in all
+        processes.
+      fail_message: a text that the message of the error begins with. The default is an empty text.
+
+    Raises:
+      AssertionError: a process has other values than process 0.
 
     >>> assert_equal({"steps": 100}, "the number of steps differs")
     """
@@ -122,7 +163,22 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
     """Make arrays over a mesh of all processes' devices from the parts of each process.
 
-    `pspecs`, a pytree prefix of PartitionSpecs, gives the shardings of the complete arrays.
+    It is for data that every process has loaded for its own devices, such as its part of a batch.
+    The inverse is `global_array_to_host_local_array`.
+
+    Args:
+      local_inputs: a pytree of arrays: the part of this process. An array that is stored over
+        several processes already is returned unchanged.
+      global_mesh: a mesh of the devices of all processes.
+      pspecs: the shardings of the complete arrays: a `PartitionSpec`, or a pytree prefix of them.
+        None splits no axis.
+
+    Returns:
+      A pytree with the structure of `local_inputs`. Each array has a `NamedSharding` over
+      `global_mesh`. An axis that is split over processes has the sum of the sizes of the parts.
+
+    Raises:
+      PytreeError: `pspecs` is not a prefix of `local_inputs`.
 
     >>> mesh = Mesh(devices(), ("x",))
     >>> host_local_array_to_global_array(np.ones(2), mesh, PartitionSpec("x"))
@@ -140,6 +196,23 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
     """Return the parts on this process's devices of arrays over a mesh of all devices.
+
+    It is the inverse of `host_local_array_to_global_array`.
+
+    Args:
+      global_inputs: a pytree of arrays. An array with another sharding is moved to the sharding of
+        its spec first.
+      global_mesh: a mesh of the devices of all processes.
+      pspecs: the shardings of the complete arrays: a `PartitionSpec`, or a pytree prefix of them.
+        None splits no axis.
+
+    Returns:
+      A pytree with the structure of `global_inputs`. Each array has a `NamedSharding` over the
+      devices of this process, `global_mesh.local_mesh`. An axis that is split over processes is
+      shorter than in the complete array.
+
+    Raises:
+      PytreeError: `pspecs` is not a prefix of `global_inputs`.
 
     >>> mesh = Mesh(devices(), ("x",))
     >>> global_array_to_host_local_array(np.ones(2), mesh, PartitionSpec("x"))
@@ -163,17 +236,55 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
 
 def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
-    """`host_local_array_to_global_array` of one array."""
+    """Make one array over a mesh of all processes' devices from the parts of each process.
+
+    It is `host_local_array_to_global_array` with its arguments by keyword.
+
+    Args:
+      arr: the part of this process, an array.
+      global_mesh: a mesh of the devices of all processes.
+      pspec: the sharding of the complete array, a `PartitionSpec`. None splits no axis.
+
+    Returns:
+      The complete array, with a `NamedSharding` over `global_mesh`.
+
+    >>> mesh, spec = Mesh(devices(), ("x",)), PartitionSpec("x")
+    >>> host_local_array_to_global_array_impl(np.ones(2), global_mesh=mesh, pspec=spec)
+    Array([1., 1.], dtype=float32)
+    """
     return host_local_array_to_global_array(arr, global_mesh, pspec)
 
 
 def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
-    """`global_array_to_host_local_array` of one array."""
+    """Return the part on this process's devices of one array over a mesh of all devices.
+
+    It is `global_array_to_host_local_array` with its arguments by keyword.
+
+    Args:
+      arr: the complete array.
+      global_mesh: a mesh of the devices of all processes.
+      pspec: the sharding of the complete array, a `PartitionSpec`. None splits no axis.
+
+    Returns:
+      An array with a `NamedSharding` over the devices of this process.
+
+    >>> mesh, spec = Mesh(devices(), ("x",)), PartitionSpec("x")
+    >>> global_array_to_host_local_array_impl(np.ones(2), global_mesh=mesh, pspec=spec)
+    Array([1., 1.], dtype=float32)
+    """
     return global_array_to_host_local_array(arr, global_mesh, pspec)
 
 
 def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
-    """The type that a process's part of type `arr` has as a part of the whole array.
+    """Return the type of a complete array, from the type of the part of one process.
+
+    Args:
+      arr: the type of the part of this process, a `ShapedArray`, as from `weft.typeof`.
+      global_mesh: a mesh of the devices of all processes.
+      pspec: the sharding of the complete array, a `PartitionSpec`. None splits no axis.
+
+    Returns:
+      A `ShapedArray`. The sizes of axes that are split over processes are larger than in `arr`.
 
     >>> mesh = Mesh(devices(), ("x",))
     >>> print(ltg_abstract_eval(typeof(jnp.ones(2)), global_mesh=mesh, pspec=None))
@@ -183,7 +294,20 @@ def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
 
 
 def gtl_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
-    """The type of a process's part of an array over all processes, of type `arr`."""
+    """Return the type of the part of one process, from the type of the complete array.
+
+    Args:
+      arr: the type of the complete array, a `ShapedArray`, as from `weft.typeof`.
+      global_mesh: a mesh of the devices of all processes.
+      pspec: the sharding of the complete array, a `PartitionSpec`. None splits no axis.
+
+    Returns:
+      A `ShapedArray`. The sizes of axes that are split over processes are smaller than in `arr`.
+
+    >>> mesh, spec = Mesh(devices(), ("x",)), PartitionSpec("x")
+    >>> print(gtl_abstract_eval(typeof(jnp.ones(2)), global_mesh=mesh, pspec=spec))
+    f32[2]
+    """
     return scale_aval(arr, global_mesh, pspec, lambda n, all_, own: n * own // all_)
 
 
@@ -191,7 +315,27 @@ def ltg_batcher(
     insert_axis: Any, axis_data: Any, vals_in: Sequence, dims_in: Sequence, global_mesh: Mesh,
     pspec: Any,
 ) -> tuple[Any, int]:  # fmt: skip
-    """Do as `host_local_array_to_global_array` does, for a mapped axis, which is not split."""
+    """Make an array over all processes' devices from parts that have a mapped axis.
+
+    It is the batching rule of `host_local_array_to_global_array`: the mapped axis is not split.
+
+    Args:
+      insert_axis: ignored; an argument of JAX's rule.
+      axis_data: ignored; an argument of JAX's rule.
+      vals_in: a sequence that holds the part of this process, an array.
+      dims_in: a sequence that holds the number of the mapped axis, an int.
+      global_mesh: a mesh of the devices of all processes.
+      pspec: the sharding of the complete array without the mapped axis, a `PartitionSpec`. None
+        splits no axis.
+
+    Returns:
+      The complete array, and the number of its mapped axis.
+
+    >>> mesh = Mesh(devices(), ("x",))
+    >>> y, axis = ltg_batcher(None, None, [np.ones((3, 2))], [0], mesh, PartitionSpec("x"))
+    >>> y.shape, axis, y.sharding.spec
+    ((3, 2), 0, P(None, 'x'))
+    """
     (x,), (d,) = vals_in, dims_in
     entries = list(pspec or ())
     entries += [None] * (d - len(entries))
@@ -208,10 +352,17 @@ def scale_aval(aval: Any, mesh: Mesh, pspec: Any, scale: Callable) -> Any:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Return True if a process is about to be stopped, and all have come to the same step.
+    """Return True if a process is about to be stopped and all processes have come to the same step.
 
-    Where it says True, save what should not be lost. It is never so where no scheduler sends
-    processes SIGTERM before it stops them.
+    Call it in every step of a training loop. Where it returns True, save the state of the program.
+    It always returns False if no scheduler sends SIGTERM to processes before it stops them, or if
+    the processes have not been joined by `weft.distributed`.
+
+    Args:
+      step_id: the number of the step, an int, the same in all processes.
+
+    Returns:
+      A bool, the same in all processes at the same step.
 
     >>> reached_preemption_sync_point(1)
     False

@@ -35,7 +35,23 @@ def as_shape(size: Any) -> tuple[int, ...]:
 
 @dataclass
 class StatefulPRNG:
-    """The result of `stateful_rng`: each method draws, and counts."""
+    """A generator of random numbers with state, the result of `stateful_rng`.
+
+    Each method that draws increments a counter, so that the next call gives other numbers. The
+    methods `random`, `uniform`, `normal` and `integers` are like the methods of NumPy's
+    `Generator`. `key` gives a key for the functions of `weft.random`. `spawn` and `split` make
+    independent generators.
+
+    `split` is for `vmap`: each index of the mapped axis gets a generator.
+
+    >>> rng = stateful_rng(0)
+    >>> rng.normal(loc=10.0, size=(2, 3)).shape
+    (2, 3)
+    >>> random.permutation(rng.key(), 5).shape
+    (5,)
+    >>> weft.vmap(lambda r: r.uniform())(rng.split(4)).shape
+    (4,)
+    """
 
     _base_key: Any
     _counter: Ref
@@ -79,10 +95,25 @@ register_dataclass(StatefulPRNG, data_fields=["_base_key", "_counter"], meta_fie
 
 
 def stateful_rng(seed: Any = None, *, impl: str | None = None) -> StatefulPRNG:
-    """Return a generator of random numbers with state; without a seed, the system makes one.
+    """Return a generator of random numbers with state.
 
-    It may be an argument of functions, and functions may close over it. It cannot be a result or a
-    carry, as references cannot. Within a transformed function it needs a seed.
+    It is for programs that are written as with NumPy's `default_rng`. A reference holds the number
+    of draws. The generator may be an argument of functions, and functions may close over it. It
+    cannot be a result or a carry of a function under `jit`, as references cannot.
+
+    Args:
+      seed: an integer, or an integer scalar array. If it is None, the default, the system provides
+        a seed. In a function under `jit` this happens while the function is traced, so that every
+        call of the program has the same seed.
+      impl: the name of the generator, `"threefry2x32"`, `"rbg"` or `"unsafe_rbg"`. None, the
+        default, is the generator that `random.key` has by default.
+
+    Returns:
+      A `StatefulPRNG`.
+
+    Raises:
+      ValueError: `impl` is not the name of a generator.
+      DtypeError: `seed` is not a number.
 
     >>> rng = stateful_rng(42)
     >>> first, second = rng.uniform(), weft.jit(rng.uniform)()

@@ -56,10 +56,21 @@ def list_shapes(
 def get_num_params_in_lstm(
     input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> int:
-    """Return the number of weights of an LSTM.
+    """Return the number of weights of an LSTM: the length of the vector that `lstm` takes.
+
+    Args:
+      input_size: the number of features of an element of a sequence, an int.
+      hidden_size: the number of features of the state, an int.
+      num_layers: the number of layers, an int.
+      bidirectional: if True, each layer runs in both directions, with weights for each direction.
+
+    Returns:
+      An int.
 
     >>> get_num_params_in_lstm(input_size=2, hidden_size=4, num_layers=1, bidirectional=False)
     128
+    >>> get_num_params_in_lstm(input_size=2, hidden_size=4, num_layers=1, bidirectional=True)
+    256
     """
     sizes = list_shapes(input_size, hidden_size, num_layers, bidirectional)
     return sum(math.prod(shape) for _, _, shape in sizes)
@@ -68,7 +79,19 @@ def get_num_params_in_lstm(
 def init_lstm_weight(
     rng: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Any:
-    """Random weights, uniform between -1/sqrt(hidden_size) and 1/sqrt(hidden_size): a vector.
+    """Sample initial weights for `lstm` from a uniform distribution.
+
+    The bounds are -1/sqrt(hidden_size) and 1/sqrt(hidden_size), for matrices and biases alike.
+
+    Args:
+      rng: a key, as from `random.key`.
+      input_size: the number of features of an element of a sequence, an int.
+      hidden_size: the number of features of the state, an int.
+      num_layers: the number of layers, an int.
+      bidirectional: if True, each layer runs in both directions, with weights for each direction.
+
+    Returns:
+      A float32 vector of `get_num_params_in_lstm(...)` elements.
 
     >>> init_lstm_weight(random.key(0), 2, 4, 1, False).shape
     (128,)
@@ -82,7 +105,26 @@ def init_lstm_weight(
 def unpack_lstm_weights(
     weights: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> tuple[dict, dict, dict, dict]:
-    """A vector of weights as `(W_ih, W_hh, b_ih, b_hh)`, each a dict by pseudo-layer.
+    """Split the vector of all weights of an LSTM into matrices and biases.
+
+    A pseudo-layer is a layer in one direction. Layer n is pseudo-layer n or, if `bidirectional`,
+    pseudo-layers 2n (forward) and 2n + 1 (backward). The rows of each matrix and bias are the rows
+    for the gates i, f, g and o, in this order.
+
+    Args:
+      weights: the weights, a float vector of `get_num_params_in_lstm(...)` elements.
+      input_size: the number of features of an element of a sequence, an int.
+      hidden_size: the number of features of the state, an int.
+      num_layers: the number of layers, an int.
+      bidirectional: if True, each layer runs in both directions, with weights for each direction.
+
+    Returns:
+      A tuple of four dicts, `(W_ih, W_hh, b_ih, b_hh)`, whose keys are the numbers of the
+      pseudo-layers. An array of `W_ih` has the shape (4 * hidden_size, features of the layer's
+      input), one of `W_hh` (4 * hidden_size, hidden_size), and a bias (4 * hidden_size,).
+
+    Raises:
+      ShapeError: `weights` is not a vector of that many elements.
 
     >>> W_ih, W_hh, b_ih, b_hh = unpack_lstm_weights(jnp.zeros(128), 2, 4, 1, False)
     >>> W_ih[0].shape, W_hh[0].shape, b_ih[0].shape
@@ -108,9 +150,22 @@ def unpack_lstm_weights(
 def swap_lstm_gates(
     weights: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Any:
-    """A vector of weights with the last two gates, g and o, in the other order.
+    """Exchange the last two gates, g and o, in the vector of all weights of an LSTM.
 
-    For weights of libraries whose gates are i, f, o, g.
+    It converts weights of libraries whose gates are in the order i, f, o, g, and back.
+
+    Args:
+      weights: the weights, a float vector of `get_num_params_in_lstm(...)` elements.
+      input_size: the number of features of an element of a sequence, an int.
+      hidden_size: the number of features of the state, an int.
+      num_layers: the number of layers, an int.
+      bidirectional: if True, each layer runs in both directions, with weights for each direction.
+
+    Returns:
+      A vector of the shape and dtype of `weights`.
+
+    Raises:
+      ShapeError: `weights` is not a vector of that many elements.
 
     >>> swap_lstm_gates(jnp.arange(16.0), 1, 1, 1, False)
     Array([ 0.,  1.,  3.,  2.,  4.,  5.,  7.,  6.,  8.,  9., 11., 10., 12.,
@@ -166,7 +221,27 @@ def lstm(
 
 
 def lstm_fwd(x: Any, h_0: Any, c_0: Any, w: Any, seq_lengths: Any, *settings: Any) -> tuple:
-    """Return the results of `lstm`, and residuals for `lstm_bwd`."""
+    """Run an LSTM, and return residuals for its cotangents: the forward rule of `lstm`.
+
+    `lstm` has its derivatives without this function. It is here for code that calls JAX's rule.
+
+    Args:
+      x: the sequences, a float array of shape (batch, time, input_size).
+      h_0, c_0: the initial states, float arrays of shape (pseudo-layers, batch, hidden_size).
+      w: the weights, a float vector, as from `init_lstm_weight`.
+      seq_lengths: the length of each sequence, an integer array of shape (batch,).
+      settings: the other arguments of `lstm`, by position: input_size, hidden_size, num_layers,
+        dropout, bidirectional and optionally precision.
+
+    Returns:
+      The results `(y, h_n, c_n)` of `lstm`, and the residuals.
+
+    >>> w, x, state = jnp.ones(128), jnp.ones((3, 5, 2)), jnp.zeros((1, 3, 4))
+    >>> sizes = 2, 4, 1, 0.0, False
+    >>> (y, h, c), residuals = lstm_fwd(x, state, state, w, jnp.array([5, 2, 0]), *sizes)
+    >>> y.shape, h.shape, c.shape
+    ((3, 5, 4), (1, 3, 4), (1, 3, 4))
+    """
     return vjp(lambda *given: lstm(*given, seq_lengths, *settings), x, h_0, c_0, w)
 
 
@@ -174,14 +249,52 @@ def lstm_bwd(
     input_size: int, hidden_size: int, num_layers: int, dropout: float, bidirectional: bool,
     precision: Any, residuals: Any, gradients: Any,
 ) -> tuple:  # fmt: skip
-    """The cotangents of x, h_0, c_0 and w, and None for seq_lengths."""
+    """Compute the cotangents of the arguments of `lstm`: its backward rule.
+
+    Args:
+      input_size, hidden_size, num_layers: ignored; the residuals hold them.
+      dropout, bidirectional, precision: ignored; the residuals hold them.
+      residuals: the residuals that `lstm_fwd` returned.
+      gradients: the cotangents of `(y, h_n, c_n)`, a sequence of three arrays of their shapes.
+
+    Returns:
+      A tuple: the cotangents of x, h_0, c_0 and w, of the shapes of these arguments, and None for
+      seq_lengths.
+
+    >>> w, x, state = jnp.ones(128), jnp.ones((3, 5, 2)), jnp.zeros((1, 3, 4))
+    >>> sizes = 2, 4, 1, 0.0, False
+    >>> outs, residuals = lstm_fwd(x, state, state, w, jnp.array([5, 2, 0]), *sizes)
+    >>> dx, dh_0, dc_0, dw, _ = lstm_bwd(*sizes, None, residuals, outs)
+    >>> dx.shape, dh_0.shape, dc_0.shape, dw.shape
+    ((3, 5, 2), (1, 3, 4), (1, 3, 4), (128,))
+    """
     return (*residuals(tuple(gradients)), None)
 
 
 def rnn_abstract_eval(
     x_aval: Any, h_0_aval: Any, c_0_aval: Any, w_aval: Any, seq_lengths_aval: Any, *settings: Any
 ) -> tuple:
-    """Return the types of `lstm`'s results; the last of `settings`, for cuDNN, has no effect."""
+    """Return the types of the results of `lstm`, from the types of its arguments.
+
+    Args:
+      x_aval: the type of the sequences, a `ShapedArray`, as from `weft.typeof`.
+      h_0_aval, c_0_aval: the types of the initial states.
+      w_aval: the type of the weights.
+      seq_lengths_aval: the type of the lengths.
+      settings: the other arguments of `lstm`, by position: input_size, hidden_size, num_layers,
+        dropout and bidirectional. A sixth, which JAX has for cuDNN, has no effect.
+
+    Returns:
+      A tuple of three `ShapedArray`s, the types of y, h_n and c_n.
+
+    Raises:
+      ShapeError: the types of the arguments do not fit each other.
+
+    >>> x, state, w = map(jnp.zeros, [(3, 5, 2), (1, 3, 4), (128,)])
+    >>> types = map(weft.typeof, (x, state, state, w, jnp.array([5, 2, 0])))
+    >>> print(*rnn_abstract_eval(*types, 2, 4, 1, 0.0, False))
+    f32[3,5,4] f32[1,3,4] f32[1,3,4]
+    """
     given = (x_aval, h_0_aval, c_0_aval, w_aval, seq_lengths_aval)
     shapes = eval_shape(lambda *xs: lstm(*xs, *settings[:5]), *map(ShapeDtypeStruct.of, given))
     return tuple(map(typeof, shapes))
@@ -191,7 +304,23 @@ def rnn_bwd_abstract_eval(
     dy_aval: Any, dhn_aval: Any, dcn_aval: Any, x_aval: Any, h0_aval: Any, c0_aval: Any,
     w_aval: Any, *others: Any,
 ) -> tuple:  # fmt: skip
-    """The types of the cotangents of x, h_0, c_0 and w."""
+    """Return the types of the cotangents of x, h_0, c_0 and w, which are the types of these.
+
+    Args:
+      dy_aval, dhn_aval, dcn_aval: ignored; the types of the cotangents of y, h_n and c_n.
+      x_aval: the type of the sequences.
+      h0_aval, c0_aval: the types of the initial states.
+      w_aval: the type of the weights.
+      others: ignored; further arguments of JAX's rule.
+
+    Returns:
+      The tuple `(x_aval, h0_aval, c0_aval, w_aval)`.
+
+    >>> y, state, x, w = map(jnp.zeros, [(3, 5, 4), (1, 3, 4), (3, 5, 2), (128,)])
+    >>> types = map(weft.typeof, (y, state, state, x, state, state, w))
+    >>> print(*rnn_bwd_abstract_eval(*types))
+    f32[3,5,2] f32[1,3,4] f32[1,3,4] f32[128]
+    """
     return x_aval, h0_aval, c0_aval, w_aval
 
 
@@ -211,7 +340,36 @@ def lstm_ref(
     dropout: float,
     bidirectional: bool,
 ) -> tuple[Any, Any, Any]:
-    """Do as `lstm` does, with unpacked weights."""
+    """Run an LSTM over a batch of sequences, as `lstm` does, with weights as matrices and biases.
+
+    Args:
+      x: the sequences, a float array of shape (batch, time, input_size).
+      h_0, c_0: the initial states, float arrays of shape (pseudo-layers, batch, hidden_size).
+      W_ih, W_hh, b_ih, b_hh: the weights of each pseudo-layer: four dicts, as from
+        `unpack_lstm_weights`.
+      seq_lengths: the length of each sequence, an integer array of shape (batch,). Elements of `x`
+        after the end of a sequence are ignored.
+      input_size: the number of features of an element of a sequence, an int.
+      hidden_size: the number of features of the state, an int.
+      num_layers: the number of layers, an int.
+      dropout: must be 0.
+      bidirectional: if True, each layer runs in both directions, with weights for each direction.
+
+    Returns:
+      A tuple `(y, h_n, c_n)`. `y`, of shape (batch, time, directions * hidden_size), holds h of the
+      last layer, and zeros after the end of a sequence. `h_n` and `c_n`, of the shape of `h_0`, are
+      the final states. The final state of a backward layer is at the start of the sequence.
+
+    Raises:
+      NotImplementedError: `dropout` is not 0.
+      ShapeError: the shapes of the arguments do not fit the sizes.
+
+    >>> x, state = jnp.ones((3, 5, 2)), jnp.zeros((1, 3, 4))
+    >>> weights = unpack_lstm_weights(jnp.ones(128), 2, 4, 1, False)
+    >>> y, h, c = lstm_ref(x, state, state, *weights, jnp.array([5, 2, 0]), 2, 4, 1, 0.0, False)
+    >>> y.shape, h.shape
+    ((3, 5, 4), (1, 3, 4))
+    """
     sizes = input_size, hidden_size, num_layers, bidirectional
     return run_layers(x, h_0, c_0, (W_ih, W_hh, b_ih, b_hh), seq_lengths, sizes, dropout, None)
 

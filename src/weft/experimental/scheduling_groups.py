@@ -13,9 +13,18 @@ __dir__ = list_public(__name__)
 
 
 def scheduling_group(name: Any) -> Callable[[Callable], Callable]:
-    """A decorator: have XLA schedule the operations of a function as the group `name`.
+    """Return a decorator that has XLA schedule the operations of a function as a group.
 
     The function becomes one call of the program, which has the attribute `scheduling_group`.
+
+    Args:
+      name: the name of the group: a str, a number or a bool.
+
+    Returns:
+      A decorator. The decorated function has the arguments and results of the function.
+
+    Raises:
+      TypeError: `name` has another type. It is raised when a function is decorated.
 
     >>> f = scheduling_group("first")(lambda x: jnp.sin(x) * 2)
     >>> 'scheduling_group = "first"' in weft.jit(f).lower(1.0).as_text()

@@ -53,10 +53,26 @@ def machine_digest(device: Any) -> str:
 
 
 def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
-    """A compiled program as bytes, and the structures of its arguments and of its result.
+    """Return a compiled program as bytes, for another process on a machine of the same kind.
 
-    The program must be for one device, and call no Python. It is compiled again. Structures can be
-    pickled.
+    The program must be for one device, and must not call Python functions. It is compiled again,
+    without the cache on disk. `weft.export` writes programs for other machines and for a mesh.
+
+    Args:
+      compiled: the compiled program, as from `weft.jit(f).lower(x).compile()`.
+
+    Returns:
+      A tuple `(data, in_tree, out_tree)`: the bytes, and the structures of the arguments and of the
+      result. Structures can be pickled. `deserialize_and_load` takes all three.
+
+    Raises:
+      TypeError: `compiled` is not a compiled program.
+      ValueError: the program has a callback or references, or is for a mesh.
+
+    >>> compiled = weft.jit(lambda x: x + 1).lower(np.float32(1)).compile()
+    >>> data, in_tree, out_tree = serialize(compiled)
+    >>> print(deserialize_and_load(data, in_tree, out_tree)(np.float32(2)))
+    3.0
     """
     if not isinstance(compiled, Compiled):
         raise TypeError(
@@ -113,6 +129,13 @@ def deserialize_and_load(
       out_tree: the structure of the results, as `serialize` returned it.
       backend: the name of a platform. None is the platform of the default device.
       execution_devices: the one device to run on. None is the first device.
+
+    Returns:
+      A `Compiled`, a function of the arguments of the program.
+
+    Raises:
+      ValueError: the bytes were not written by `serialize`, or were written for another kind of
+        machine or by another jaxlib.
 
     >>> compiled = weft.jit(lambda x: x + 1).lower(np.float32(1)).compile()
     >>> deserialize_and_load(*serialize(compiled))(np.float32(2))

@@ -21,9 +21,28 @@ def shard_map(
     check_rep: bool = True,
     auto: Set[Any] = frozenset(),
 ) -> Callable:
-    """Do as `weft.shard_map` does; its `check_vma` is `check_rep` here.
+    """Run a function on every device of a mesh, each on its own part of the arguments.
 
-    `auto` names the axes of the mesh that the compiler splits over.
+    It is `weft.shard_map` with the arguments of `jax.experimental.shard_map`.
+
+    Args:
+      f: a function of pytrees of arrays.
+      mesh: the devices, a `Mesh`.
+      in_specs: a pytree prefix of the arguments, of `PartitionSpec`s. `P("x", None)` gives each
+        device its rows, and `P()` the complete array.
+      out_specs: a pytree prefix of the results, of `PartitionSpec`s. `P("x")` joins the results of
+        the devices, and `P()` states that all devices have the same result.
+      check_rep: if True, the default, a result that `out_specs` declares equal on all devices must
+        be equal by its type. It is `check_vma` of `weft.shard_map`.
+      auto: a set of names of axes of the mesh. The compiler splits over these axes, and specs must
+        not name them. The default is the empty set.
+
+    Returns:
+      A function of the complete arguments of `f`, which returns the complete results.
+
+    Raises:
+      ValueError: a spec names an axis that the mesh does not have, or a result that `out_specs`
+        declares equal may differ between devices.
 
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> shard_map(lambda x: x * 2, mesh, weft.P("x"), weft.P("x"))(jnp.arange(3.0))

@@ -19,14 +19,35 @@ __dir__ = list_public(__name__)
 
 
 class TopologyDescription:
-    """A list of devices, `devices`."""
+    """A description of devices, which may be attached or only described.
+
+    Args:
+      devices: the list of the devices.
+
+    >>> len(TopologyDescription(weft.devices()).devices) == weft.device_count()
+    True
+    """
 
     def __init__(self, devices: list[Any]):
         self.devices = devices
 
 
 def get_attached_topology(platform: str | None = None) -> TopologyDescription:
-    """The devices that are there, of a platform or of the default one."""
+    """Return a description of the attached devices of a platform.
+
+    Args:
+      platform: the name of the platform, such as `"cpu"`. None, the default, is the default
+        platform.
+
+    Returns:
+      A `TopologyDescription`, whose devices are `weft.devices(platform)`.
+
+    Raises:
+      RuntimeError: the platform does not exist.
+
+    >>> get_attached_topology("cpu").devices[0].platform
+    'cpu'
+    """
     return TopologyDescription(devices(platform))
 
 
@@ -35,8 +56,24 @@ def get_topology_desc(
 ) -> TopologyDescription:
     """Describe the devices of a platform by its plugin, to lower and compile without the devices.
 
-    `options` are the plugin's. Raises NotImplementedError if the platform has no plugin that
-    describes devices, such as CPUs.
+    Args:
+      topology_name: the name of a topology that the plugin knows, a str. The default is the empty
+        name.
+      platform: the name of the platform, such as `"cuda"`. None, the default, is the default
+        platform.
+      options: options for the plugin.
+
+    Returns:
+      A `TopologyDescription`. A program can be compiled for its devices but not run on them.
+
+    Raises:
+      NotImplementedError: the platform has no plugin that describes devices. CPUs have none.
+
+    >>> try:
+    ...     get_topology_desc(platform="cpu")
+    ... except NotImplementedError as error:
+    ...     print(str(error).split(";")[0])
+    get_topology_desc: the platform must have a plugin that describes devices
     """
     platform = platform or next(iter(platforms().clients))
     plugin = find_plugins().get(platform)
@@ -54,7 +91,20 @@ def make_mesh(
     topo: TopologyDescription, mesh_shape: Sequence[int], axis_names: tuple[str, ...], *,
     contiguous_submeshes: bool = False,
 ) -> Mesh:  # fmt: skip
-    """A mesh of the devices of a description; see `mesh_utils.create_device_mesh`.
+    """Return a mesh of the devices of a description.
+
+    Args:
+      topo: the description, as from `get_attached_topology` or `get_topology_desc`.
+      mesh_shape: the sizes of the axes, a sequence of ints. Their product must be the number of
+        devices.
+      axis_names: the names of the axes, a tuple of strs.
+      contiguous_submeshes: ignored; it is about TPUs.
+
+    Returns:
+      A `Mesh`.
+
+    Raises:
+      ValueError: the shape needs more devices or fewer devices than the description has.
 
     >>> make_mesh(get_attached_topology(), (1,), ("x",)).axis_names
     ('x',)

@@ -21,14 +21,22 @@ __dir__ = list_public(__name__)
 
 
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
-    """Give operations the attributes `kwargs`, for passes of XLA that look for them.
+    """Give operations attributes, for passes of XLA that look for them.
+
+    Derivatives of operations in a block or a function have the attributes as well.
 
     Args:
-      x: a function, whose operations have them; a pytree of arrays, which come back, and what
-        computes each of them has them; or None, for a context manager, which is a decorator too.
-      kwargs: strings, numbers and bools by name.
+      x: a function, whose operations have the attributes; or a pytree of arrays. The
+        operation that computes each array has them. None, the default, gives a context manager and
+        decorator.
+      kwargs: the attributes by name: strings, numbers and bools.
 
-    Derivatives of operations in a block or a function have them as well.
+    Returns:
+      A function with the arguments and results of `x`, if `x` is a function. A pytree of the same
+      arrays, if `x` is a pytree. A context manager, which is also a decorator, if `x` is None.
+
+    Raises:
+      TypeError: an attribute has another type.
 
     >>> f = set_xla_metadata(jnp.sin, schedule="late")
     >>> "sine" in [line for line in weft.jit(f).lower(1.0).as_text().split("\\n")
@@ -60,7 +68,29 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
 
 
 def xla_metadata_call(f: Callable | None = None, **kwargs: Any) -> Callable:
-    """A function as one call of the program, which has the attributes `kwargs`; a decorator too."""
+    """Return a function that is one call of the program, with attributes for XLA.
+
+    Without a function, return a decorator. The derivatives of the function have the attributes too.
+
+    Args:
+      f: a function of pytrees of arrays. None, the default, gives a decorator.
+      kwargs: the attributes by name: strings, numbers and bools.
+
+    Returns:
+      A function with the arguments and results of `f`, or a decorator.
+
+    Raises:
+      TypeError: an attribute has another type.
+
+    >>> f = xla_metadata_call(jnp.sin, schedule="late")
+    >>> 'schedule = "late"' in weft.jit(f).lower(1.0).as_text()
+    True
+    >>> @xla_metadata_call(schedule="late")
+    ... def g(x):
+    ...     return jnp.sin(x) + 1
+    >>> print(g(0.0))
+    1.0
+    """
     if f is None:
         return functools.partial(xla_metadata_call, **kwargs)
     return set_xla_metadata(jit(f), **kwargs)
@@ -73,14 +103,21 @@ def xla_metadata_call2(
     *,
     ad_metadata: Any = "same",
 ) -> Callable:
-    """Return a function as one call of the program, with attributes from a dict.
+    """Return a function that is one call of the program, with attributes from a dict.
 
     Without a function, return a decorator.
 
     Args:
-      f: the function.
-      metadata: the attributes by name.
-      ad_metadata: the attributes of derivatives: "same", the only choice here.
+      f: a function of pytrees of arrays. None, the default, gives a decorator.
+      metadata: the attributes, a dict of strings, numbers and bools by name. None, the default,
+        gives no attributes.
+      ad_metadata: the attributes of derivatives. `"same"`, the default, is the only choice here.
+
+    Returns:
+      A function with the arguments and results of `f`, or a decorator.
+
+    Raises:
+      ValueError: `ad_metadata` is not `"same"`.
 
     >>> f = xla_metadata_call2(jnp.sin, {"schedule": "late"})
     >>> 'schedule = "late"' in weft.jit(f).lower(1.0).as_text()
@@ -99,7 +136,11 @@ def must_fuse_call(identifier: str) -> Callable[[Callable], Callable]:
     The operations have the attribute `MUST_FUSE`.
 
     Args:
-      identifier: the value of the attribute, the same for all that belongs to one fusion.
+      identifier: the value of the attribute, a str. All operations of one fusion have the same
+        value.
+
+    Returns:
+      A decorator. The decorated function has the arguments and results of the function.
 
     >>> f = must_fuse_call("step")(lambda x: jnp.sin(x) + 1)
     >>> 'MUST_FUSE = "step"' in weft.jit(f).lower(1.0).as_text()
@@ -109,9 +150,12 @@ def must_fuse_call(identifier: str) -> Callable[[Callable], Callable]:
 
 
 def fuse_limit() -> Any:
-    """Return a context, and a decorator, that asks XLA not to fuse operations with others.
+    """Return a context manager that asks XLA not to fuse the operations of a block with others.
 
     The operations have the attribute `FUSE_LIMIT`.
+
+    Returns:
+      A context manager, which is also a decorator.
 
     >>> def f(x):
     ...     with fuse_limit():

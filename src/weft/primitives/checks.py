@@ -44,7 +44,18 @@ class Failure(NamedTuple):
 
 
 class JaxRuntimeError(ValueError):
-    """A check has failed."""
+    """An error that a check of `checkify` has found.
+
+    `Error.throw` of `weft.experimental.checkify` raises it. It is a ValueError.
+
+    >>> from weft.experimental import checkify
+    >>> error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "x must be positive"))(-1.0)
+    >>> try:
+    ...     error.throw()
+    ... except checkify.JaxRuntimeError as e:
+    ...     print(str(e).split(" (")[0])
+    x must be positive
+    """
 
 
 def failure_message(failure: Failure, slots: Sequence[Any]) -> str:

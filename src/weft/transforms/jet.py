@@ -61,7 +61,23 @@ class Series:
 
 
 class JetTracer(Tracer):
-    """A value along a path: the terms of its power series."""
+    """A value along a path, which a function receives while `jet` runs it.
+
+    The value stands for the terms of its power series. Every operation on it computes the terms of
+    the result. Users do not make such values.
+
+    Attributes:
+      aval: the type of the value, which is also the type of each term: a `ShapedArray`.
+      owner: the `JetTrace` of the call of `jet`.
+      series: the terms. Term 0 is the value itself, and term k is the coefficient of s**k.
+
+    >>> from weft.experimental.jet import jet
+    >>> def show(x):
+    ...     print(type(x).__name__, x.aval)
+    ...     return x
+    >>> _ = jet(show, (1.0,), ([1.0, 0.0],))
+    JetTracer f32[]
+    """
 
     __slots__ = ("series",)
 
@@ -125,11 +141,23 @@ def divide_term(x: Any, k: int) -> Any:
 
 
 class JetTrace(Trace):
-    """Carries the terms of power series up to `order`.
+    """The trace that carries the terms of power series while `jet` runs a function.
 
-    What a function does is computed to that order at once. The rules of primitives are run lazily:
-    there, values are made of themselves, but of terms that come before. `memo` holds what a rule
-    has applied, so that the sine in the derivative of the cosine is the sine computed before.
+    All terms of a result are computed as the function runs, up to the order of the trace. The rules
+    of primitives are run lazily, because the terms of a derivative may depend on terms that are
+    known only later. `memo` holds the operations that a rule has applied, so that a value that two
+    rules need is computed once.
+
+    Args:
+      parent: the trace that was active when `jet` was called. The terms are values of that trace.
+      order: the number of terms after the value, an int.
+
+    >>> from weft.experimental.jet import jet
+    >>> def show(x):
+    ...     print(type(x.owner).__name__, x.owner.order)
+    ...     return x
+    >>> _ = jet(show, (1.0,), ([1.0, 0.0],))
+    JetTrace 2
     """
 
     __slots__ = ("deferred", "memo", "order")

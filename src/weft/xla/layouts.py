@@ -11,10 +11,15 @@ from weft.util import Record
 
 
 class Layout(Record):
-    """The order of an array's axes in memory, the one with the largest strides first.
+    """The order of an array's axes in memory, the axis with the largest stride first.
 
-    `tiling` lists the shapes of tiles in memory, the outermost first. Numbers under a byte may
-    be packed: then `sub_byte_element_size_in_bits` is not 0.
+    Args:
+      major_to_minor: the numbers of the axes, a tuple of ints.
+      tiling: the shapes of tiles in memory, the outermost first; None if it is not known.
+      sub_byte_element_size_in_bits: the size of elements that are packed into bytes, or 0.
+
+    >>> jnp.ones((2, 3)).format.layout.major_to_minor
+    (0, 1)
     """
 
     __slots__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")
@@ -38,7 +43,15 @@ class Layout(Record):
 
 
 class Format(Record):
-    """A layout and a sharding, which together say how an array is stored."""
+    """A layout and a sharding, which together say how an array is stored.
+
+    Args:
+      layout: the order of the axes in memory, a `Layout`; None if it is not known.
+      sharding: the sharding of the array; None if it is not known.
+
+    >>> jnp.ones((2, 3)).format.sharding.num_devices
+    1
+    """
 
     __slots__ = ("layout", "sharding")
 

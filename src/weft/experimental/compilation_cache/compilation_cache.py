@@ -12,15 +12,46 @@ __dir__ = list_public(__name__)
 
 
 def set_cache_dir(path: str | os.PathLike) -> None:
-    """Keep compiled programs in a directory, as `config.compilation_cache_dir` says."""
+    """Store compiled programs in a directory, from now on in this process.
+
+    It sets `config.compilation_cache_dir`.
+
+    Args:
+      path: the directory, a str or a path.
+
+    >>> before = weft.config.compilation_cache_dir
+    >>> set_cache_dir("programs")
+    >>> weft.config.compilation_cache_dir
+    'programs'
+    >>> weft.config.update("compilation_cache_dir", before)
+    """
     config.update("compilation_cache_dir", os.fspath(path))
 
 
 def is_initialized() -> bool:
-    """Return True if compiled programs are kept; they are, unless that was turned off."""
+    """Return True if compiled programs are stored on disk.
+
+    They are stored, unless `config.enable_compilation_cache` was set to False.
+
+    Returns:
+      A bool.
+
+    >>> is_initialized() == weft.config.enable_compilation_cache
+    True
+    """
     return config.enable_compilation_cache
 
 
 def reset_cache() -> None:
-    """Store programs in the default directory again; stored programs are not lost."""
+    """Store compiled programs in the default directory again.
+
+    It sets `config.compilation_cache_dir` to None. Programs that are stored in another directory
+    are not deleted.
+
+    >>> before = weft.config.compilation_cache_dir
+    >>> reset_cache()
+    >>> print(weft.config.compilation_cache_dir)
+    None
+    >>> weft.config.update("compilation_cache_dir", before)
+    """
     config.update("compilation_cache_dir", None)
