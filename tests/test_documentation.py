@@ -1,19 +1,12 @@
-"""Every public callable is documented in full: its parameters, its result and an example.
-
-golden/undocumented.txt lists the callables that still fall short. The list may only shrink:
-`python -m tests.test_documentation` removes the names that are documented by now.
-"""
+"""Every public callable is documented in full: its parameters, its result and an example."""
 
 import enum
 import inspect
-import pathlib
 import re
 import typing
 from collections.abc import Iterator
 
 from tests.test_house import public_modules
-
-LIST = pathlib.Path(__file__).parent / "golden" / "undocumented.txt"
 
 
 def documented_callables() -> Iterator[tuple[str, object]]:
@@ -90,22 +83,10 @@ def find_faults(x: object) -> list[str]:
     return faults + ([] if ">>> " in text else ["no example"])
 
 
-def all_faults() -> dict[str, list[str]]:
-    found = {name: find_faults(x) for name, x in documented_callables()}
-    return {name: faults for name, faults in found.items() if faults}
-
-
 def test_every_public_callable_is_documented_in_full():
-    listed = set(LIST.read_text().split())
-    faults = all_faults()
-    new = [f"{name}: {', '.join(faults[name])}" for name in sorted(faults.keys() - listed)]
-    assert not new, "\n".join(new)
-
-
-def test_the_list_of_undocumented_callables_only_shrinks():
-    better = sorted(set(LIST.read_text().split()) - all_faults().keys())
-    advice = "python -m tests.test_documentation removes these from the list"
-    assert not better, f"{advice}: {', '.join(better)}"
+    found = {name: find_faults(x) for name, x in documented_callables()}
+    wrong = [f"{name}: {', '.join(faults)}" for name, faults in found.items() if faults]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_faults_are_found():
@@ -136,8 +117,3 @@ def test_faults_are_found():
     assert find_faults(bad) == ["no `Returns:`", "no example"]
     bad.__doc__ = "Args:\n  z: a number."
     assert find_faults(bad)[:2] == ["x is not described", "y is not described"]
-
-
-if __name__ == "__main__":
-    still = set(LIST.read_text().split()) & all_faults().keys()
-    LIST.write_text("".join(f"{name}\n" for name in sorted(still)))

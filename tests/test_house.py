@@ -151,12 +151,6 @@ def test_modules_imported_by_name_are_below():
     assert not wrong, "\n".join(wrong)
 
 
-def count_lines(*folders: str) -> int:
-    """Return the number of physical lines of some folders."""
-    files = [f for f in FILES if f.relative_to(ROOT).parts[0] in folders]
-    return sum(len(f.read_text().splitlines()) for f in files)
-
-
 RULES = {
     "abstract_eval", "lower", "jvp", "transpose", "batch", "bodies", "impl", "staged",
     "partial_eval", "jet",
@@ -179,14 +173,21 @@ def count_texts(tree: ast.Module) -> int:
     return sum(a.end_lineno - a.lineno for a in texts)
 
 
-def test_files_and_functions_are_short():
-    """Docstrings do not count: what explains a function is as long as it has to be."""
-    over = []
+def count_lines(file: pathlib.Path) -> int:
+    """Return the number of physical lines of a file, without docstrings.
+
+    Docstrings do not count: what explains a function is as long as it has to be.
+    """
     documented = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
+    nodes = [n for n in ast.walk(parsed(file)) if isinstance(n, documented)]
+    texts = sum(map(count_docstring, nodes)) + count_texts(parsed(file))
+    return len(file.read_text().splitlines()) - texts
+
+
+def test_files_and_functions_are_short():
+    over = []
     for file in FILES:
-        nodes = [n for n in ast.walk(parsed(file)) if isinstance(n, documented)]
-        lines = len(file.read_text().splitlines()) - sum(map(count_docstring, nodes))
-        lines -= count_texts(parsed(file))
+        lines = count_lines(file)
         if lines > 800:
             over.append(f"{module_name(file)}: {lines} lines, at most 800")
         for f in functions(file):
@@ -197,19 +198,20 @@ def test_files_and_functions_are_short():
     assert not over, "\n".join(over)
 
 
-# Physical lines. A design note with the alternatives that were tried raises one.
+# Lines without docstrings. A design note with the alternatives that were tried raises one.
 BUDGETS = {
-    ("core", "transforms"): 4500,
-    ("control",): 3500,
-    ("xla",): 3400,
-    ("run",): 2200,
-    ("cpu",): 5650,
+    ("core", "transforms"): 3850,
+    ("control",): 3100,
+    ("xla",): 2950,
+    ("run",): 1900,
+    ("cpu",): 4800,
 }
 
 
 @pytest.mark.parametrize("folders", BUDGETS, ids="+".join)
 def test_folders_are_small(folders):
-    lines, most = count_lines(*folders), BUDGETS[folders]
+    lines = sum(count_lines(f) for f in FILES if f.relative_to(ROOT).parts[0] in folders)
+    most = BUDGETS[folders]
     assert lines <= most, f"{' and '.join(folders)}: {lines} lines, at most {most}"
 
 

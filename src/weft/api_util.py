@@ -28,7 +28,22 @@ __dir__ = list_public(__name__)
 
 
 def shaped_abstractify(x: Any) -> ShapedArray:
-    """The type of an array or number, or of what stands for one; a type is its own."""
+    """Return the type of an array or a number.
+
+    Args:
+      x: an array, a number, an object with a shape and a dtype such as a `ShapeDtypeStruct`, or a
+        type.
+
+    Returns:
+      A `ShapedArray`. A type is returned unchanged.
+
+    Raises:
+      TypeError: `x` has no type of an array.
+
+    >>> from weft import api_util
+    >>> api_util.shaped_abstractify(np.zeros((2, 3), np.float32))
+    ShapedArray(float32[2,3])
+    """
     return x if isinstance(x, ShapedArray) else typeof(x)
 
 
@@ -324,13 +339,51 @@ def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
 def debug_info(
     traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], **options: Any
 ) -> DebugInfo:
-    """Return the debug information of a function; `options` are accepted as in JAX."""
+    """Return the debug information of a function that is about to be traced.
+
+    Args:
+      traced_for: the name of the transformation.
+      fun: the function.
+      args: its positional arguments. They are not used; calls that are written for JAX pass them.
+      kwargs: its keyword arguments, not used either.
+      **options: further options of JAX, which are ignored.
+
+    Returns:
+      A `DebugInfo` with the two names.
+
+    >>> from weft import api_util
+    >>> api_util.debug_info("jit", abs, (1,), {}).func_src_info
+    'abs'
+    """
     return DebugInfo(traced_for, fun_name(fun))
 
 
 @transformation_with_aux2
 def flatten_fun(f: Callable, store: Store, in_tree: Any, *leaves: Any) -> list:
-    """`f` on the leaves of `(args, kwargs)`; also a thunk of its result's structure."""
+    """Make a function of pytrees a function of flat lists.
+
+    Call it as `flatten_fun(f, in_tree)`.
+
+    Args:
+      f: a `WrappedFun`, from `linear_util.wrap_init`.
+      store: holds the structure of the result. The decorator passes it.
+      in_tree: the structure of `(args, kwargs)`.
+      *leaves: the leaves of `(args, kwargs)`, the arguments of the transformed function.
+
+    Returns:
+      A pair: a `WrappedFun` from leaves to the list of the leaves of the result, and a function
+      that returns the structure of the result after the call.
+
+    >>> from weft import api_util, tree_util
+    >>> from weft.extend import linear_util as lu
+    >>> leaves, in_tree = tree_util.tree_flatten((({"a": 2, "b": 3},), {"c": 4}))
+    >>> add = lu.wrap_init(lambda x, c: [x["a"] + c, x["b"] + c])
+    >>> flat, out_tree = api_util.flatten_fun(add, in_tree)
+    >>> flat.call_wrapped(*leaves)
+    [6, 7]
+    >>> out_tree()
+    PyTreeDef([*, *])
+    """
     args, kwargs = unflatten(in_tree, leaves)
     outs, out_tree = flatten(f(*args, **kwargs))
     store.store(out_tree)
@@ -339,7 +392,28 @@ def flatten_fun(f: Callable, store: Store, in_tree: Any, *leaves: Any) -> list:
 
 @transformation_with_aux2
 def flatten_fun_nokwargs(f: Callable, store: Store, in_tree: Any, *leaves: Any) -> list:
-    """`f` on the leaves of its arguments; also a thunk of its result's structure."""
+    """Make a function of pytrees, without keyword arguments, a function of flat lists.
+
+    Call it as `flatten_fun_nokwargs(f, in_tree)`.
+
+    Args:
+      f: a `WrappedFun`, from `linear_util.wrap_init`.
+      store: holds the structure of the result. The decorator passes it.
+      in_tree: the structure of the tuple of arguments.
+      *leaves: the leaves of the arguments, which the transformed function takes.
+
+    Returns:
+      A pair: a `WrappedFun` from leaves to the list of the leaves of the result, and a function
+      that returns the structure of the result after the call.
+
+    >>> from weft import api_util, tree_util
+    >>> from weft.extend import linear_util as lu
+    >>> leaves, in_tree = tree_util.tree_flatten(({"a": 2, "b": 3},))
+    >>> product = lu.wrap_init(lambda x: x["a"] * x["b"])
+    >>> flat, out_tree = api_util.flatten_fun_nokwargs(product, in_tree)
+    >>> flat.call_wrapped(*leaves), out_tree()
+    ([6], PyTreeDef(*))
+    """
     outs, out_tree = flatten(f(*unflatten(in_tree, leaves)))
     store.store(out_tree)
     return outs
@@ -350,7 +424,25 @@ def infer_argnums_and_argnames(
     argnums: int | Sequence[int] | None,
     argnames: str | Sequence[str] | None,
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Arguments given by position or by name, as both."""
+    """Return positions and names of the same arguments.
+
+    Args:
+      sig: the signature of the function.
+      argnums: positions of arguments, an int or several; None if only names are given.
+      argnames: names of arguments, a str or several; None if only positions are given.
+
+    Returns:
+      A pair of tuples, the positions and the names. What is None is found by the signature; if
+      both are given, both are returned unchanged.
+
+    >>> import inspect
+    >>> from weft import api_util
+    >>> sig = inspect.signature(lambda x, y, z: x)
+    >>> api_util.infer_argnums_and_argnames(sig, None, "y")
+    ((1,), ('y',))
+    >>> api_util.infer_argnums_and_argnames(sig, (0, 2), None)
+    ((0, 2), ('x', 'z'))
+    """
     nums = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
     names = (
         () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
@@ -370,7 +462,25 @@ def argnums_partial(
     require_static_args_hashable: bool = True,
     **options: Any,
 ) -> tuple[WrappedFun, list]:
-    """Return `f` as a function of some of its arguments, and these; the others are fixed."""
+    """Fix all arguments of a function but some.
+
+    Args:
+      f: a `WrappedFun`, from `linear_util.wrap_init`.
+      dyn_argnums: the positions of the arguments that stay arguments, an int or several. Negative
+        positions count from the end.
+      args: all arguments.
+      require_static_args_hashable: ignored; the fixed arguments need no hash.
+      **options: further options of JAX, which are ignored.
+
+    Returns:
+      A pair: a `WrappedFun` of the arguments at `dyn_argnums`, and the list of these arguments.
+
+    >>> from weft import api_util
+    >>> from weft.extend import linear_util as lu
+    >>> f, dynamic = api_util.argnums_partial(lu.wrap_init(pow), 1, (2, 5))
+    >>> dynamic, f.call_wrapped(3)
+    ([5], 8)
+    """
     dynamic = {dyn_argnums} if isinstance(dyn_argnums, int) else {*dyn_argnums}
     mask = [i in {n % len(args) for n in dynamic} for i in range(len(args))]
     fixed = [x for x, m in zip(args, mask, strict=True) if not m]
@@ -381,7 +491,26 @@ def argnums_partial(
 def flatten_axes(
     name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
 ) -> list:
-    """The leaves of a prefix of a tree, each as often as the tree has leaves below it."""
+    """Repeat each leaf of a prefix of a pytree for every leaf below it.
+
+    Args:
+      name: the name of the caller, for errors.
+      treedef: the structure of the pytree.
+      axis_tree: a prefix of the pytree, whose leaves are axes or other values. None is a leaf.
+      kws: ignored; JAX says in its errors with it that the pytree has keyword arguments.
+      tupled_args: ignored, likewise.
+
+    Returns:
+      A list with one entry for each leaf of the pytree.
+
+    Raises:
+      PytreeError: `axis_tree` is not a prefix of the pytree.
+
+    >>> from weft import api_util, tree_util
+    >>> tree = tree_util.tree_structure(({"a": 1, "b": 2}, 3))
+    >>> api_util.flatten_axes("my_map", tree, (0, None))
+    [0, 0, None]
+    """
     names = ("axis_tree", "treedef")
     return broadcast_to_structure(axis_tree, treedef, is_none, op=name, names=names)
 
@@ -389,14 +518,41 @@ def flatten_axes(
 def rebase_donate_argnums(
     donate_argnums: Sequence[int], static_argnums: Sequence[int]
 ) -> tuple[int, ...]:
-    """The places of donated arguments among those that are not static."""
+    """Return the positions of donated arguments among those that are not static.
+
+    Args:
+      donate_argnums: the positions of donated arguments, among all arguments.
+      static_argnums: the positions of static arguments. They must not be donated.
+
+    Returns:
+      A tuple of positions, in ascending order.
+
+    >>> from weft import api_util
+    >>> api_util.rebase_donate_argnums((2, 3), (0, 1))
+    (0, 1)
+    """
     return tuple(i - sum(s < i for s in static_argnums) for i in sorted(donate_argnums))
 
 
 def donation_vector(
     donate_argnums: Sequence[int], donate_argnames: Sequence[str], in_tree: Any, kws: bool = True
 ) -> tuple[bool, ...]:
-    """Return which leaves of `(args, kwargs)`, or of `args` without `kws`, are donated."""
+    """Return for each leaf of the arguments whether it is donated.
+
+    Args:
+      donate_argnums: the positions of donated arguments.
+      donate_argnames: the names of donated keyword arguments.
+      in_tree: the structure of `(args, kwargs)`, or of `args` if `kws` is False.
+      kws: True if `in_tree` includes keyword arguments, which is the default.
+
+    Returns:
+      A tuple of bools.
+
+    >>> from weft import api_util, tree_util
+    >>> tree = tree_util.tree_structure((([1, 2], 3), {"c": 4}))
+    >>> api_util.donation_vector((0,), ("c",), tree)
+    (True, True, False, True)
+    """
     args, kwargs = in_tree.children() if kws else (in_tree, structure({}))
     marks = [i in donate_argnums for i in range(len(args.children()))]
     marks += [name in donate_argnames for name in kwargs.node_data()[1]]
@@ -405,10 +561,39 @@ def donation_vector(
 
 
 def safe_zip(*xs: Any) -> list[tuple]:
-    """`zip` of sequences of one length."""
+    """Pair the entries of sequences of the same length.
+
+    Args:
+      *xs: iterables.
+
+    Returns:
+      A list of tuples, as of `zip`.
+
+    Raises:
+      ValueError: the lengths differ.
+
+    >>> from weft import api_util
+    >>> api_util.safe_zip([1, 2], "ab")
+    [(1, 'a'), (2, 'b')]
+    """
     return list(zip(*xs, strict=True))
 
 
 def safe_map(f: Callable, *xs: Any) -> list:
-    """`map` over sequences of one length."""
+    """Apply a function to the entries of sequences of the same length.
+
+    Args:
+      f: a function with as many arguments as there are sequences.
+      *xs: iterables.
+
+    Returns:
+      A list of the results.
+
+    Raises:
+      ValueError: the lengths differ.
+
+    >>> from weft import api_util
+    >>> api_util.safe_map(max, [1, 5], [4, 2])
+    [4, 5]
+    """
     return [f(*row) for row in zip(*map(list, xs), strict=True)]

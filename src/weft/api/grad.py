@@ -508,15 +508,37 @@ class Pullback(Partial):
 
 
 class GradValue:
-    """Asks `with_refs` to return a cotangent."""
+    """Asks `with_refs` of a pullback to return a cotangent, as None does.
+
+    >>> from weft import ad
+    >>> _, f_vjp = weft.vjp(lambda x, y: x * y, 3.0, 2.0)
+    >>> f_vjp.with_refs(weft.new_ref(jnp.float32(0)), ad.GradValue())(1.0)
+    (None, Array(3., dtype=float32, weak_type=True))
+    """
 
 
 class DontWant:
-    """Tells `with_refs` that a cotangent is not wanted."""
+    """Tells `with_refs` of a pullback that a cotangent is not needed.
+
+    The result has a `DidntWant` in its place.
+
+    >>> from weft import ad
+    >>> _, f_vjp = weft.vjp(lambda x, y: x * y, 3.0, 2.0)
+    >>> x_bar, y_bar = f_vjp.with_refs(ad.DontWant(), None)(1.0)
+    >>> isinstance(x_bar, ad.DidntWant)
+    True
+    """
 
 
 class DidntWant:
-    """Stands for a cotangent that was not wanted."""
+    """Stands for a cotangent that was refused by `DontWant`.
+
+    >>> from weft import ad
+    >>> _, f_vjp = weft.vjp(lambda x: 2 * x, 3.0)
+    >>> (x_bar,) = f_vjp.with_refs(ad.DontWant())(1.0)
+    >>> isinstance(x_bar, ad.DidntWant)
+    True
+    """
 
 
 def deliver(target: Any, ct: Any) -> Any:
