@@ -539,7 +539,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_transformations_agree(name, double, rng):
     f = FUNCTIONS[name]

@@ -256,7 +256,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("name", TRANSFORMS)
 @pytest.mark.parametrize(
     "fun, python",
@@ -278,7 +278,7 @@ def test_transformations_are_those_of_the_branch_taken(name, fun, python):
                 close(transform(fun)(x), want, 1e-4)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("fun", [smooth, nested, apart])
 @pytest.mark.parametrize("name", ["value", "jvp", "grad", "hessian", "jit grad"])
 def test_mapped_predicates_agree_with_a_loop(name, fun):

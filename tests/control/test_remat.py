@@ -80,7 +80,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_every_transform_gives_what_it_gives_without(program, transform):

@@ -172,7 +172,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("program", [*PROGRAMS, with_rules], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_transformed_like_a_loop_in_python(program, name):

@@ -161,6 +161,7 @@ def order_badly(n, lanes):
     return ranks
 
 
+@pytest.mark.sample(one_in=2)
 @needs_kernels
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
@@ -251,7 +252,7 @@ def test_the_largest_and_their_places(dtype):
         assert_same_bits(*both(fun, *[x for x, _ in calls]))
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @needs_kernels
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_partitions(dtype):
@@ -542,6 +543,7 @@ SUMMED = {
 }
 
 
+@pytest.mark.sample(one_in=2)
 @needs_kernels
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_sums_of_what_is_not_nan(dtype):

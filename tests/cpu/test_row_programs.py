@@ -201,7 +201,7 @@ ROWS = {
 }
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @BOTH
 @pytest.mark.parametrize("shape", [(37, 1003), (64, 64), (3, 4096), (1, 2000), (2, 3, 777)])
 @pytest.mark.parametrize("name", ROWS)

@@ -92,6 +92,7 @@ def run(opt, update):
     return state
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_same_parameters_as_jax(name):
     opt = make(name)

@@ -129,7 +129,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
     f, texts, calls = PROGRAMS[name]
@@ -192,7 +192,7 @@ OF_A_VECTOR = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", OF_A_VECTOR)
 def test_functions_of_a_vector_of_a_symbolic_size(name):
     f, data = OF_A_VECTOR[name], np.array([3, 0, 1, 2, 0, 7, 5], np.float32)

@@ -74,6 +74,7 @@ def test_double_precision(rng):
         assert jnp.fft.fftfreq(4).dtype == np.float64
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", ["fft", "rfft", "irfft", "hfft", "rfftn", "irfftn"])
 def test_derivatives(name, rng):
     with config.scope(enable_x64=True):

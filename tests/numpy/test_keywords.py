@@ -128,7 +128,7 @@ def call_first(fun, name, kwargs):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.sample(one_in=12)
+@pytest.mark.sample(one_in=24)
 @pytest.mark.parametrize(("name", "fun", "ours"), [*list_functions()])
 def test_each_keyword_against_numpy(name, fun, ours):
     wrong = []

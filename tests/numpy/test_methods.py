@@ -94,6 +94,7 @@ METHODS = {
 PROPERTIES = ["T", "real", "imag", "shape", "ndim", "size", "dtype", "nbytes", "itemsize"]
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", METHODS)
 def test_methods(name):
     kwargs = METHODS[name]

@@ -315,7 +315,7 @@ REDUCED = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("name", REDUCED)
 def test_axes_in_any_order(name):
     """Arrays that kernels take, as an argument, computed before, and mapped."""

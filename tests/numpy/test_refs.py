@@ -508,7 +508,7 @@ def exchange(part, v):
     part[-1] = ref.swap(part, 0, v)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_parts_of_every_dtype(dtype):
     """Passed in every way, and mapped, against views of NumPy's."""

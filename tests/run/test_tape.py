@@ -143,6 +143,7 @@ def test_nested_transformations_give_what_they_give_compiled_whole(name, by_the_
             np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize(
     "way",
     [

@@ -160,6 +160,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", LOSSES)
 def test_transformations(name, rng):
     f = LOSSES[name]

@@ -134,7 +134,7 @@ def test_format(x):
 # --- to NumPy and back ------------------------------------------------------------------------
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize("name", DTYPES + WIDE_DTYPES)
 def test_every_dtype_comes_back(name, x64):

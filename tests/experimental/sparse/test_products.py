@@ -40,6 +40,7 @@ def arrays(spec):
     return want, ((lc, rc), (lb, rb))
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_contractions(layout):
     """Along all axes, with dense arrays on either side, in one program."""

@@ -54,6 +54,7 @@ FORMS = {
 }
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_are_scipys(form, quats):
     want = FORMS[form](theirs.Rotation.from_quat(quats))
@@ -158,6 +159,7 @@ DERIVATIVES = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_there_and_back_has_the_derivative_of_nothing(name):
     forward, reverse = (jit(jac(DERIVATIVES[name])) for jac in (jacfwd, jacrev))
