@@ -1,7 +1,10 @@
 """The kernels are compiled once, and again only if something they are made from has changed."""
 
 import ctypes
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -72,6 +75,16 @@ def test_a_build_that_nobody_knows_is_an_error(sources):
         ValueError, match=r"^WEFT_BUILD must be one of quick, none, manylinux_\w+, .*"
     ):
         hatch_build.compile_kernels(sources, "fast")
+
+
+def test_a_build_without_kernels_compiles_nothing(sources):
+    environment = {**os.environ, "WEFT_BUILD": "none"}
+    script = hatch_build.__file__
+    ended = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env=environment
+    )
+    assert ended.returncode == 0
+    assert ended.stderr == "weft: no kernels are compiled, since WEFT_BUILD is none\n"
 
 
 def test_old_objects_go(sources):
