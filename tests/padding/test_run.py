@@ -119,3 +119,12 @@ def test_programs_at_true_sizes(name):
     outs = weft.jit(lambda *xs: program(*xs))(*plan.program.consts, *leaves)
     for g, w in zip(outs, tree_leaves(fun(*xs)), strict=True):
         np.testing.assert_allclose(g, np.asarray(w), 2e-4, 2e-4)
+
+
+def test_a_function_that_is_jitted_again_is_padded_too():
+    """Types of both are compared in caches; sizes of two scopes decide nothing in a program."""
+    fun, texts, _ = PROGRAMS["searchsorted"]
+    xs = PROGRAMS["searchsorted"].arrays(np.random.default_rng(1), n=9, m=8)
+    for _ in range(2):
+        jitted = weft.jit(lambda *xs: fun(*xs), sizes=f"({'), ('.join(texts)})")
+        assert jitted.find_plan(tuple(xs), {})[0] is not None

@@ -174,8 +174,9 @@ class Dim(SymbolicSize):
 
     def __eq__(self, other: object) -> bool:
         if type(other) is Dim:
-            same = self._hash == other._hash and self.terms == other.terms
-            if same and self.scope is other.scope:
+            if self.scope is not other.scope:  # a size of another program, in a key of a cache
+                return False
+            if self._hash == other._hash and self.terms == other.terms:
                 return True
         if self.scope.compared is not None and isinstance(other, Dim | int | float | np.number):
             self.scope.compared.append((self, other, sys._getframe(1).f_code))
