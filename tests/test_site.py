@@ -64,6 +64,12 @@ def test_pages_describe_every_public_name(tmp_path):
     assert not missing and count == len(list(listed_names()))
 
 
+def test_modules_that_are_called_are_described_as_functions_are():
+    for name in ("weft.explain", "weft.explain.numerics"):
+        text = reference.describe_module(name, importlib.import_module(name))
+        assert "Return" in text and "\nArgs:\n" not in text
+
+
 def test_an_entry_has_signature_parameters_example_and_counterpart():
     entry = reference.describe("weft.numpy.sum", weft.numpy.sum, run=False)
     assert entry.startswith("::::::{py:function} sum(a")

@@ -349,6 +349,11 @@ def link_counterpart(full: str, x: object, is_weft: bool) -> str:
     return ""
 
 
+def describe_module(name: str, module: types.ModuleType) -> str:
+    """The text of a module; a module that is called has the indented docstring of a function."""
+    return convert_docstring(inspect.getdoc(module) or "", name)
+
+
 def write_pages(folder: Path, run: bool = True) -> int:
     """Write all pages; how many names they describe. `run=False` does not run examples."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -358,7 +363,7 @@ def write_pages(folder: Path, run: bool = True) -> int:
         count += len(names)
         groups = group_names(name, names)
         text = [f"# {name}\n", f":::{{py:module}} {name}\n:::\n"]
-        text.append(convert_docstring(module.__doc__ or "", name) + "\n")
+        text.append(describe_module(name, module) + "\n")
         inner = [
             m for m in modules if m.startswith(f"{name}.") and m.count(".") == name.count(".") + 1
         ]
