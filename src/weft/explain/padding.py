@@ -14,7 +14,7 @@ from weft.explain.tables import Table, bytes_text, seconds_text
 from weft.mesh.client import default_device
 from weft.options import config
 from weft.padding.call import PaddedFunction
-from weft.padding.run import PaddedRun, Variable, fix_sizes, list_types
+from weft.padding.run import PaddedRun, Variable, fix_sizes
 from weft.run.pipeline import JitSpec, lower_program
 from weft.xla.placement import on_device
 
@@ -96,10 +96,9 @@ def measure_padding(subject: PaddedSubject, runs: bool) -> Padding:
         copying = pads + cuts
     true = fix_sizes(subject.program, subject.variables)
     costs = count_program(true), count_program(run.jaxpr)
-    true_avals = [*true.in_avals, *list_types(subject.program, subject.variables)]
     sizes = len(subject.variables)
     held = count_bytes([*run.jaxpr.in_avals[sizes:], *run.jaxpr.out_avals])
-    wasted = held - count_bytes(true_avals)
+    wasted = held - count_bytes([*true.in_avals, *true.out_avals])
     flops, traffic = [part_more(*costs, name) for name in ("flops", "bytes")]
     return Padding(subject.variables, held, wasted, flops, traffic, copying)
 

@@ -13,14 +13,13 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, variables_in
 from weft.core.source import inner_source
 from weft.core.stage import stage
 from weft.core.trace import current
+from weft.footprint.bodies import INDEX_TYPE
 from weft.footprint.lines import slice_type
 from weft.footprint.regions import Region
 from weft.primitives.constant import stage_whole, write_consts
 from weft.primitives.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
 from weft.primitives.elementwise import mul
 from weft.primitives.layout import broadcast_in_dim, convert, iota_p, zeros
-
-INDEX = np.dtype(np.int32)
 
 
 def split_region(jaxpr: Jaxpr, region: Region, size: int) -> Jaxpr:
@@ -129,9 +128,9 @@ class Slices:
             start = mul(args[-1], np.int32(size))
             return self.run(size, start, args[:n], args[n : n + m])
 
-        scalar = ShapedArray((), INDEX)
-        avals = [*map(typeof, free), *map(typeof, state), scalar]
-        params = {"dtype": INDEX, "shape": (length,), "dimension": 0, "sharding": None}
+        avals = [*map(typeof, free), *map(typeof, state), INDEX_TYPE]
+        dtype = INDEX_TYPE.dtype
+        params = {"dtype": dtype, "shape": (length,), "dimension": 0, "sharding": None}
         places = iota_p.apply(**params)
         how = {"length": length, "reverse": False, "unroll": 1}
         return bind_scan(stage_whole(body, avals, self.name), free, state, places, how)

@@ -7,7 +7,7 @@ padding and slicing in host memory, so that nothing is compiled for a true size.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,6 @@ from weft.core.jaxpr import Jaxpr, eval_jaxpr, memo_jaxpr
 from weft.core.primitive import Body
 from weft.dtypes import is_extended
 from weft.errors import ShapeError
-from weft.export.dims import evaluate_size
 from weft.mesh.client import default_device
 from weft.mesh.sharding import NamedSharding, sharding_on
 from weft.mesh.spec import PartitionSpec
@@ -55,17 +54,17 @@ class PaddedRun:
         self.jaxpr = pad_jaxpr(jaxpr, tuple([(v.name, v.bucket) for v in variables]))
         sizes = [put(np.int32(v.value)) for v in variables]
         self.run = functools.partial(jit_padded(self.jaxpr, spec), *sizes)
-        values = {v.name: v.value for v in variables}
-        shapes = Sizes({v.name: v.bucket for v in variables}, {})
+        true = true_sizes(variables)
+        memory = Sizes({v.name: v.bucket for v in variables}, {})
         # (number of the operand, shape in memory, slice that holds the operand)
         self.pads: list[tuple] = []
         for k, a in enumerate(jaxpr.in_avals):
-            part = find_part(a, values, shapes)
+            part = find_part(a, true, memory)
             if part is not None:
-                self.pads.append((k, shapes.pad_type(a).shape, part))
+                self.pads.append((k, memory.pad_type(a).shape, part))
         self.cuts: list[tuple] = []  # (number of the result, slice that holds it)
         for k, a in enumerate(jaxpr.out_avals):
-            part = find_part(a, values, shapes)
+            part = find_part(a, true, memory)
             if part is not None:
                 self.cuts.append((k, part))
         outs = list_types(jaxpr, variables)
@@ -94,23 +93,26 @@ class PaddedRun:
         return outs
 
 
+def true_sizes(variables: tuple[Variable, ...]) -> TrueSizes:
+    """Return the true sizes of a call."""
+    return TrueSizes({v.name: v.value for v in variables})
+
+
 def list_types(jaxpr: Jaxpr, variables: tuple[Variable, ...]) -> list[ShapedArray]:
     """Return the types of the results of a program at true sizes."""
-    values = {v.name: v.value for v in variables}
-    of = lambda a: a.update(shape=tuple([max(0, evaluate_size(n, values)) for n in a.shape]))
+    true = true_sizes(variables)
+    of = lambda a: a.update(shape=true.pad_type(a).shape)
     return [of(a) if is_symbolic(a) else a for a in jaxpr.out_avals]
 
 
-def find_part(
-    aval: ShapedArray, values: Mapping[str, int], shapes: Sizes
-) -> tuple[slice, ...] | None:
+def find_part(aval: ShapedArray, true: TrueSizes, memory: Sizes) -> tuple[slice, ...] | None:
     """Return the part of a padded array that is the array, None if it is all of it."""
     if not is_symbolic(aval):
         return None
     if is_extended(aval.dtype):
         raise ShapeError(f"jit: random keys among results must have known sizes; got {aval}.")
-    shape = tuple([max(0, evaluate_size(n, values)) for n in aval.shape])
-    return None if shape == shapes.pad_type(aval).shape else tuple(map(slice, shape))
+    shape = true.pad_type(aval).shape
+    return None if shape == memory.pad_type(aval).shape else tuple(map(slice, shape))
 
 
 def find_run(jaxpr: Jaxpr, variables: tuple[Variable, ...], spec: JitSpec) -> PaddedRun:
@@ -184,7 +186,7 @@ def take_over(host: np.ndarray, sharding: Any, committed: bool) -> Any:
 @memo_jaxpr
 def fix_sizes(jaxpr: Jaxpr, variables: tuple[Variable, ...]) -> Any:
     """Return the program at true sizes, without padding."""
-    sizes = TrueSizes({v.name: v.value for v in variables})
+    sizes = true_sizes(variables)
     avals = [sizes.pad_type(a) for a in jaxpr.in_avals]
     return stage_whole(lambda *xs: run_padded(jaxpr, sizes, xs), avals, jaxpr.name)
 
