@@ -18,6 +18,7 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy import promotion
 from weft.numpy.choice import check_real, literal_like, signbit
+from weft.numpy.reductions import compute_widely, widen_dtype
 from weft.numpy.ufunc_methods import attach_ufunc_methods
 from weft.numpy.ufuncs import greater, refuse_out_and_where
 from weft.primitives import bits, cumulative, transcendental
@@ -554,9 +555,9 @@ def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
     Quotients of floats of 16 bits and fewer are computed in float32: the difference of dividend and
     remainder may need more digits than their dtype has, as in 2056 // 3.
     """
-    if x.dtype.itemsize < 4:
-        wide = divmod_floats(*[ops.convert(v, np.float32) for v in (x, y)])
-        return ops.convert(wide[0], x.dtype), compute_remainder(x, y)
+    if widen_dtype(x.dtype) != x.dtype:
+        quotient = compute_widely(lambda x, y: divmod_floats(x, y)[0], x, y)
+        return quotient, compute_remainder(x, y)
     faced = _, dividend, divisor, rest = face_divisor(x, y)
     zero, exact = literal_like(0, x), ops.div(x, y)
     quotient = ops.div(ops.sub(dividend, rest), divisor)
