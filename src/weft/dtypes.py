@@ -277,7 +277,7 @@ def _look_up(table: dict[Any, np.dtype], dtype: Any, where: str) -> np.dtype:
 def refuse_array(dtype: Any, where: str) -> None:
     """Raise an error if an array stands where a dtype is asked for.
 
-    A ShapeDtypeStruct is no array: it has no elements to index.
+    A ShapeDtypeStruct is not an array, since it has no elements to index.
     """
     is_array = hasattr(dtype, "__array__") and hasattr(dtype, "__getitem__")
     if is_array and not isinstance(dtype, type | np.generic):
@@ -731,7 +731,7 @@ def itemsize_bits(dtype: Any) -> int:
 
 
 def whole_byte_dtype(dtype: Any) -> Any:
-    """Return the dtype of whole bytes in which kernels take elements of `dtype`.
+    """Return the dtype of whole bytes that kernels take for elements of `dtype`.
 
     Elements with fewer bits, which XLA packs, are converted without rounding. A bool takes a byte.
     """

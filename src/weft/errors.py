@@ -554,7 +554,7 @@ def filter_traceback(error: BaseException, how: str) -> None:
 def find_expression(frame: Any = None) -> tuple[list[ast.AST], Callable[[ast.AST], str]] | None:
     """Return the syntax node that the user's innermost frame executes, outermost ancestor last.
 
-    Also return a function from a node to its text. None if there is no source to read.
+    Also return a function from a node to its text. Return None if the source cannot be read.
     """
     frame = frame or sys._getframe(1)
     while frame is not None and (

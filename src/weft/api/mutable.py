@@ -166,7 +166,7 @@ def keep_home(x: Any, kind: Any) -> None:
 
 
 def keep_state(state: State) -> None:
-    """Remember the trace that an object was made in; forget those of functions that have ended."""
+    """Remember the trace that an object was made in; forget the traces that have ended."""
     if len(_states) >= _most[0]:
         for key, old in list(_states.items()):
             if not old.home.live:

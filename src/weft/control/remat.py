@@ -96,10 +96,10 @@ def write_recomputing(
 ) -> tuple[Jaxpr, Jaxpr, tuple[bool, ...]]:
     """Return `early` that also gives the values to save, and `late` that computes the others again.
 
-    `late` reads variables of `early`, which are its results after `n_known`. The second program
-    takes, as many as it uses, the inputs of `early`, the saved values and the inputs of `late`;
-    also returned: which of the inputs of the first program and of `late` it uses, with True for
-    each saved value in between.
+    `late` reads the results of `early` after the first `n_known`. The inputs of the second program
+    are the inputs of `early` that it uses, the saved values, and the inputs of `late` that it uses.
+    The third result has a bool for each input of `early`, saved value and input of `late`: True if
+    the second program takes it, as it takes all saved values.
     """
     params = {"prevent_cse": prevent_cse, "differentiated": True, "policy": policy}
     stages, kept, cut = Stages(), set[Var](), lambda part: (part, part, 0)

@@ -201,7 +201,7 @@ def find_product(
     """Return an equation whose product is computed once for all steps, and its operands' places.
 
     One product of stacked arrays, if they are stacked anyway or small against the result, is faster
-    than a product and a sum in each step. New ys are added to `ys`. None if `grad` is no product.
+    than a product and a sum in each step. New ys are added to `ys`. Return None for no product.
     """
     eqn = None if type(grad) is Literal else makers.get(grad)
     if eqn is None or not isinstance(eqn.primitive, DotGeneral):

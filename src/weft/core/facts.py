@@ -41,7 +41,7 @@ TAKE_KEYS = frozenset(
 
 
 class Runs(enum.Enum):
-    """How a primitive runs a program that it holds: `Body.runs`."""
+    """The way in which a primitive runs a nested program: `Body.runs`."""
 
     # Once, on the operands; it gives the primitive's results.
     ONCE = enum.auto()

@@ -28,8 +28,8 @@ from weft.primitives.slicing import slice_in_dim
 # product. XLA is as fast or faster below these, and for products of more elements than the maximum.
 MIN_STACK_WORK, MIN_ROWS, MIN_COLUMNS, MAX_STACK_ELEMENTS = 1 << 21, 8, 32, 1 << 17
 # The kernel computes one product between these numbers of multiplications, with sums of at most
-# MAX_TERMS terms. Above MAX_WORK (half of it for float64) or MAX_ELEMENTS of a result, XLA reduces
-# the time to 60 to 90 %, unless a side is thin.
+# MAX_TERMS terms. Above MAX_WORK (half of it for float64) or MAX_ELEMENTS of a result, XLA takes
+# 60 to 90 % of the kernel's time, unless a side is thin.
 MIN_WORK, MAX_WORK, MAX_TERMS = 1 << 18, 3 << 24, 1 << 10
 MAX_ELEMENTS, MAX_THIN_SIDE, MAX_THIN_WORK = 1 << 18, 64, 3 << 26
 # XLA's product has a fixed cost, which is paid once for a loop. In a loop it takes 75 to 95 %

@@ -17,8 +17,8 @@ from weft.primitives.layout import broadcasted_iota, convert, literal, reshape, 
 from weft.primitives.transcendental import cos, sin
 
 INT32, FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
-# Lengths for which a transform in rows pays. Shorter transforms are not bound by memory. For longer
-# ones, the products of row and column indices overflow 32 bits.
+# A transform in rows pays between these lengths. Shorter transforms are not bound by memory. For
+# longer ones, the products of row and column indices overflow 32 bits.
 MIN_LENGTH, MAX_LENGTH = 150_000, (1 << 22) - 1
 MIN_ROWS = 128
 CACHE_PERIOD = 1024  # rows of multiples of this many elements compete for the same cache lines

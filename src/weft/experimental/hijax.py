@@ -343,7 +343,7 @@ class VJPHiPrimitive:
         return fun(*args)
 
     def map_first(self, size: int, mapped: Sequence, *args: Any) -> tuple[Any, Any]:
-        """Return the result for arguments, some of which are mapped along their first axis."""
+        """Return the result for arguments that may be mapped along their first axis."""
         dims = tree_map(lambda m: 0 if m else None, tuple(mapped))
         out, dim = self.batch(Axis(size), args, dims)
         if dim is None:

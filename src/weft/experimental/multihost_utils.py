@@ -432,7 +432,7 @@ def keep_rows(rows: Any) -> Any:
 
 
 def add_rows(rows: Any) -> Any:
-    """Return the sum of the rows, all except one of which are zero."""
+    """Return the sum of the rows. All rows except one are zero."""
     return reduce_sum(rows, (0,))
 
 

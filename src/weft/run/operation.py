@@ -1,9 +1,9 @@
 """Public functions as operations: an eager call runs as one compiled program.
 
-Functions of the package run eagerly as their own programs only by `operation`. It
-says which arguments are arrays and which are static. The C++ call cache finds the executable by the
-types of the arrays and the static values. A call runs as the function is written only after the
-exception `NotForKernel`; any other error is the caller's, and the call ends with it.
+Functions of the package run eagerly as their own programs only by `operation`. It says which
+arguments are arrays and which are static. The C++ call cache finds the executable by the types of
+the arrays and the static values. A call runs as the function is written only after the exception
+`NotForKernel`; any other error is the caller's, and the call ends with it.
 """
 
 from __future__ import annotations
@@ -307,9 +307,8 @@ def wrap_constant(fun: Callable) -> Callable:
             if found.signs and found.signs != find_signs((*args, *kwargs.values())):
                 return fun(*args, **kwargs)
             if found.program is not None:
-                if (
-                    found.sizes is None or [*map(type, args[0])] == found.sizes
-                ):  # (2.0,) equals (2,)
+                # the types as well, since (2.0,) equals (2,)
+                if found.sizes is None or [*map(type, args[0])] == found.sizes:
                     return found.program()
                 return fun(*args, **kwargs)
             out = fun(*args, **kwargs)
