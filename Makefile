@@ -71,8 +71,9 @@ $(SANITIZED)/kernels.so: $(VENV)/.test
 		"import hatch_build, pathlib; hatch_build.compile_kernels(pathlib.Path('$(SANITIZED)').resolve())"
 
 docs: $(VENV)/.docs
-	$(VENV)/bin/python tools/site/build.py
+	$(VENV)/bin/python tools/site/build.py $(DOCS_ARGS)
 	$(VENV)/bin/python tools/site/check.py
+	$(VENV)/bin/python tools/site/notebooks.py build/site/source/notebooks/guide-*.ipynb
 
 bench: $(BENCH_VENV)/.made $(BENCH_VENV)-numba/.made $(BENCH_VENV)-weft/.made $(VENV)-ecosystem/.made
 	$(BENCH_VENV)-weft/bin/python bench/run.py $(BENCH_ARGS)

@@ -20,6 +20,9 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 
 
+sys.path.append(str(ROOT / "tools" / "site"))  # its files import each other
+
+
 def load_tool(name):
     """Load a file of tools/site/, which is not a package."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / "site" / f"{name}.py")
@@ -29,7 +32,7 @@ def load_tool(name):
 
 
 reference, charts = load_tool("reference"), load_tool("charts")
-notebooks = load_tool("notebooks")
+notebooks, words = load_tool("notebooks"), load_tool("words")
 
 
 def listed_names():
@@ -55,11 +58,14 @@ def test_pages_describe_every_public_name(tmp_path):
     """Each has an entry on its page, and the examples run."""
     count = reference.write_pages(tmp_path)
     pages = {page.stem: page.read_text() for page in tmp_path.glob("*.md")}
+    own_pages = {page.stem: page.read_text() for page in tmp_path.glob("names/*.md")}
+    assert len({stem.lower() for stem in own_pages}) == len(own_pages)  # disks that ignore case
     missing = []
     for full in listed_names():
         module, _, name = full.rpartition(".")
         entry = re.compile(rf"^:+{{py:\w+}} {re.escape(name)}(?=[(\n])", re.M)
         own = [text for stem, text in pages.items() if stem.partition("-")[0] == module]
+        own.append(own_pages.get(full, ""))
         missing += [full] * (not any(map(entry.search, own)))
     assert not missing and count == len(list(listed_names()))
 
@@ -110,6 +116,15 @@ def test_every_table_of_the_benchmarks_is_a_chart():
     assert len(charts.read_rows(text)) == ratios
 
 
+def test_every_chart_is_labelled_in_words():
+    """A case whose label is its own name is one that reads well: `op/median`."""
+    found = charts.read_rows((DOCS / "benchmarks.md").read_text())
+    labels = {case: words.label(case) for case in found}
+    assert not [label for label in labels.values() if "_" in label.replace("shard_map", "")]
+    assert max(map(len, labels.values())) <= 42
+    assert {case.partition("/")[0] for case in found} <= set(words.GROUPS)
+
+
 def test_every_example_has_its_run_in_the_gallery():
     """`python tools/make_gallery.py NAME` makes it."""
     names = re.findall(r"^\| `make example-(\w+)`", (ROOT / "examples/README.md").read_text(), re.M)
@@ -156,7 +171,6 @@ def test_links_lead_to_pages_and_places(page):
 def test_the_site_is_built_without_a_warning(tmp_path, monkeypatch):
     pytest.importorskip("sphinx")
     pytest.importorskip("pydata_sphinx_theme")
-    monkeypatch.syspath_prepend(str(ROOT / "tools" / "site"))
     build, check = load_tool("build"), load_tool("check")
     monkeypatch.setattr(build, "BUILD", tmp_path)
     monkeypatch.setattr(build, "SOURCE", tmp_path / "source")
@@ -201,3 +215,22 @@ def test_a_notebook_runs():
         if cell["cell_type"] == "code" and not cell["metadata"]:
             exec(cell["source"], scope)
     assert scope["count"] == 4
+
+
+@pytest.mark.parametrize("name", ["digits", "export", "foreign", "tensor_parallel"])
+def test_programs_are_notebooks_that_need_nothing_else(name):
+    """Each file that a program imports or names is written by a cell before those that need it."""
+    text = notebooks.make_program_notebook(ROOT / "examples" / f"{name}.py", name)
+    cells = [c["source"] for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+    written = [cell.split()[1] for cell in cells if cell.startswith("%%writefile")]
+    present = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    for cell in cells:
+        source = cell.split("\n", 1)[1] if cell.startswith("%%") else cell
+        if cell.startswith("%%writefile") and not cell.split()[1].endswith(".py"):
+            continue
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.module in present:
+                assert f"{node.module}.py" in written
+    program = (ROOT / "examples" / f"{name}.py").read_text()
+    functions = re.findall(r"^def (\w+)", program, re.M)
+    assert all(any(f"def {function}(" in cell for cell in cells) for function in functions)

@@ -5,7 +5,7 @@ Pages of docs/ are copied. The reference (reference.py), charts in place of the 
 input is written to build/site/source. Each version of the site is a folder of build/site/html,
 beside versions.json, which the pages read.
 
-usage: python tools/site/build.py [--no-reference]
+usage: python tools/site/build.py [--no-reference] [--url https://where.the/site/will/lie]
 """
 
 import argparse
@@ -18,6 +18,7 @@ from pathlib import Path
 import charts
 import notebooks
 import reference
+from PIL import Image, ImageOps
 from sphinx.cmd.build import main as run_sphinx
 
 import weft
@@ -38,6 +39,33 @@ HOW_TO = "cache references sparse sparse-derivatives sizes-that-vary memory-limi
 HOW_TO += "security options versions"
 NOTES = "errors jaxpr special derivatives coverage ecosystem"
 ELSEWHERE = "benchmarks index"
+
+# The part of an example's pictures that its card shows: the number of the picture, and left, top,
+# right and bottom as shares of it. The whole first picture where nothing is said.
+LEFT, RIGHT = (0, 0, 0.5, 1), (0.5, 0, 1, 1)
+THUMBNAILS = {
+    "digits": (2, (0, 0, 0.5, 1)),
+    "in_place": (1, RIGHT),
+    "logistic": (2, RIGHT),
+    "mnist_stax": (1, (0.685, 0.1, 1, 0.9)),
+    "vae": (2, (0.7, 0, 1, 1)),
+    "maml": (1, (0, 0, 0.35, 0.52)),
+    "score": (1, (0.75, 0.5, 1, 1)),
+    "ode_fit": (1, RIGHT),
+    "ragged": (1, RIGHT),
+    "private": (1, LEFT),
+    "hmc": (1, (0.66, 0, 1, 1)),
+    "gp": (1, (0, 0, 0.5, 0.5)),
+    "export": (1, (0, 0, 0.4, 1)),
+    "foreign": (1, LEFT),
+    "sparse": (1, LEFT),
+    "sparse_newton": (1, (0, 0, 0.33, 1)),
+    "data_parallel": (1, LEFT),
+    "advi": (1, RIGHT),
+    "kernel_lsq": (1, LEFT),
+    "recursion": (1, LEFT),
+    "tensor_parallel": (1, LEFT),
+}
 
 
 def copy_pages() -> None:
@@ -60,12 +88,11 @@ def copy_pages() -> None:
 def write_notebooks() -> None:
     """Each page of docs/guide as a notebook, with a link to it below the title."""
     folder = SOURCE / "notebooks"
-    folder.mkdir(exist_ok=True)
     for page in sorted((SOURCE / "guide").glob("*.md")):
         text = page.read_text()
-        (folder / f"{page.stem}.ipynb").write_text(notebooks.make_notebook(text))
+        (folder / f"guide-{page.stem}.ipynb").write_text(notebooks.make_notebook(text))
         title, rest = text.split("\n", 1)
-        link = f"{{download}}`This page as a notebook </notebooks/{page.stem}.ipynb>`"
+        link = f"{{download}}`This page as a notebook </notebooks/guide-{page.stem}.ipynb>`"
         page.write_text(f"{title}\n\n{link}\n{rest}")
 
 
@@ -116,35 +143,61 @@ def write_lists() -> None:
     write_list("design", "Design", said, parts)
 
 
-def read_examples() -> list[tuple[str, str, str]]:
-    """Return the rows of examples/README.md: (name, purpose, result)."""
+def read_examples() -> list[tuple[str, str, str, str]]:
+    """Return the rows of examples/README.md: (name, title, purpose, result)."""
     text = (ROOT / "examples" / "README.md").read_text()
-    rows = re.findall(r"^\| `make example-(\w+)`.*?\| (.+?) \| (.+?) \| [\d.]+ \|$", text, re.M)
-    return [(name, shows, result) for name, shows, result in rows]
+    rows = re.findall(
+        r"^\| `make example-(\w+)`.*?\| \*\*(.+?)\*\*: (.+?) \| (.+?) \| [\d.]+ \|$", text, re.M
+    )
+    return [
+        (name, title, shows[0].upper() + shows[1:], result) for name, title, shows, result in rows
+    ]
+
+
+def draw_thumbnail(name: str) -> str:
+    """Cut the most telling part out of a picture of an example; return the file's name."""
+    number, box = THUMBNAILS.get(name, (1, (0, 0, 1, 1)))
+    with Image.open(ROOT / "docs" / "gallery" / f"{name}-{number}.png") as picture:
+        left, top, right, bottom = box
+        size = (left * picture.width, top * picture.height)
+        size += (right * picture.width, bottom * picture.height)
+        part = picture.convert("RGB").crop(size)
+    part = ImageOps.pad(part, (480, 480), Image.Resampling.LANCZOS, color="white")
+    part.quantize(64).save(SOURCE / "gallery" / f"{name}-small.png", optimize=True)
+    return f"{name}-small.png"
+
+
+def write_example(name: str, title: str, shows: str, result: str) -> None:
+    """The page of an example: pictures, output, program; and the program as a notebook."""
+    program = ROOT / "examples" / f"{name}.py"
+    notebook = SOURCE / "notebooks" / f"{name}.ipynb"
+    notebook.write_text(notebooks.make_program_notebook(program, title))
+    pictures = sorted((ROOT / "docs" / "gallery").glob(f"{name}-*.png"))
+    if not pictures:
+        sys.exit(f"no picture of {name}: run python tools/make_gallery.py {name}")
+    shown = "\n\n".join(f"![{title}](/gallery/{p.name})" for p in pictures)
+    text = (
+        f"# {title}\n\n{{download}}`This program as a notebook </notebooks/{name}.ipynb>`\n\n"
+        f"{shows}.\n\n**Result:** {result}.\n\n"
+        f"```sh\nmake example-{name}\n```\n\n{shown}\n\n"
+        f"## What it prints\n\n```{{literalinclude}} /gallery/{name}.txt\n:language: text\n"
+        "```\n\n"
+        f"## The program\n\n```{{literalinclude}} /examples/{name}.py\n:language: python\n```\n"
+    )
+    (SOURCE / "gallery" / f"{name}.md").write_text(text)
 
 
 def write_gallery() -> None:
-    """A page with a picture of each example, and a page of each: pictures, output, program."""
+    """A page with a card for each example, and a page of each."""
     cards, names = [], []
-    for name, shows, result in read_examples():
-        pictures = sorted((ROOT / "docs" / "gallery").glob(f"{name}-*.png"))
-        if not pictures:
-            sys.exit(f"no picture of {name}: run python tools/make_gallery.py {name}")
+    for name, title, shows, result in read_examples():
+        write_example(name, title, shows, result)
         names.append(f"gallery/{name}")
         cards.append(
-            f":::{{grid-item-card}} {name}\n:link: /gallery/{name}\n:link-type: doc\n"
-            f":img-top: /gallery/{pictures[0].name}\n:img-alt: a picture that the program draws\n\n"
-            f"{shows}\n:::"
+            f":::{{grid-item-card}} {title}\n:link: /gallery/{name}\n:link-type: doc\n"
+            f":img-top: /gallery/{draw_thumbnail(name)}\n"
+            f":img-alt: a picture that the program draws\n\n{shows}\n:::"
         )
-        shown = "\n\n".join(f"![{name}](/gallery/{p.name})" for p in pictures)
-        text = (
-            f"# {name}\n\n{shows}.\n\n**Result:** {result}.\n\n"
-            f"```sh\nmake example-{name}\n```\n\n{shown}\n\n"
-            f"## What it prints\n\n```{{literalinclude}} /gallery/{name}.txt\n:language: text\n"
-            "```\n\n"
-            f"## The program\n\n```{{literalinclude}} /examples/{name}.py\n:language: python\n```\n"
-        )
-        (SOURCE / "gallery" / f"{name}.md").write_text(text)
     grid = (
         "::::{grid} 1 2 2 3\n:gutter: 3\n:class-container: gallery\n\n"
         + "\n\n".join(cards)
@@ -169,8 +222,8 @@ def write_index() -> None:
 def list_versions(html: Path) -> None:
     """Write which versions are in the folder, and make its first page lead to this one."""
     found = sorted((p.name for p in html.iterdir() if (p / "index.html").exists()), reverse=True)
-    versions = [{"version": v, "name": v, "url": f"../{v}/"} for v in found]
-    (html / "versions.json").write_text(json.dumps(versions, indent=1) + "\n")
+    # A script, not JSON: pages opened from a disk may load scripts alone.
+    (html / "versions.js").write_text(f"window.weftVersions = {json.dumps(found)};\n")
     here = f"{weft.__version__}/index.html"
     (html / "index.html").write_text(
         f'<!doctype html><meta charset="utf-8"><title>weft</title>'
@@ -178,12 +231,41 @@ def list_versions(html: Path) -> None:
     )
 
 
+def write_llms_text(html: Path) -> None:
+    """llms.txt, a list of the pages for language models, and each page as Markdown beside it."""
+    version = weft.__version__
+    text = ["# weft\n"]
+    text.append("> Composable transformations of Python and NumPy programs, compiled by XLA.\n")
+    parts = {"Guide": GUIDE, "Tutorials": TUTORIALS, "How to": HOW_TO, "In full": NOTES}
+    for title, pages in parts.items():
+        text.append(f"## {title}\n")
+        for page in pages.split():
+            shutil.copy(SOURCE / f"{page}.md", html / version / f"{page}.md")
+            name, said = title_of(page)
+            text.append(f"- [{name}]({version}/{page}.md)" + (f": {said}" if said else ""))
+        text.append("")
+    (html / "llms.txt").write_text("\n".join(text))
+
+
+def write_sitemap(html: Path, url: str) -> None:
+    """sitemap.xml and robots.txt, whose addresses begin with `url`."""
+    pages = sorted(p.relative_to(html).as_posix() for p in html.rglob("*.html"))
+    listed = "\n".join(f"<url><loc>{url.rstrip('/')}/{page}</loc></url>" for page in pages)
+    (html / "sitemap.xml").write_text(
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{listed}\n</urlset>\n'
+    )
+    (html / "robots.txt").write_text(f"Sitemap: {url.rstrip('/')}/sitemap.xml\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--no-reference", action="store_true", help="do not run its examples")
+    parser.add_argument("--url", help="where the site will lie; writes sitemap.xml")
     args = parser.parse_args()
     shutil.rmtree(SOURCE, ignore_errors=True)
     copy_pages()
+    (SOURCE / "notebooks").mkdir()
     count = reference.write_pages(SOURCE / "reference", run=not args.no_reference)
     write_gallery()
     write_lists()
@@ -195,6 +277,10 @@ def main() -> int:
     status = run_sphinx([*options, "-b", "html", str(SOURCE), str(out)])
     if status == 0:
         list_versions(html)
+        write_llms_text(html)
+        shutil.copy(HERE / "404.html", html)
+        if args.url:
+            write_sitemap(html, args.url)
         print(f"{count} public names, {len(list(out.rglob('*.html')))} pages: {html}/index.html")
     return status
 

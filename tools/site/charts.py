@@ -7,6 +7,8 @@ import re
 from html import escape
 from pathlib import Path
 
+import words
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 # The cases that the README shows, and their meaning for readers who do not know the benchmarks.
 HEADLINES = {
@@ -57,9 +59,9 @@ def draw_bars(rows: dict[str, dict], labels: dict[str, str] | None = None, style
         f'<text class="faint" x="{scale:.1f}" y="{height - 4}" text-anchor="middle">JAX</text>',
     ]
     for i, (case, row) in enumerate(rows.items()):
-        y, ratio = i * ROW, row["ratio"]
+        y, ratio = i * ROW + 2, row["ratio"]
         kind = "fast" if ratio <= 1.05 else "slow"
-        label = (labels or {}).get(case, case.partition("/")[2])
+        label = (labels or {}).get(case) or words.label(case)
         took = f"{row['took'][0]} to {row['took'][1]}"
         parts += [
             f'<text x="0" y="{y + 15}">{escape(label)} <tspan class="faint">{took}</tspan></text>',
@@ -90,7 +92,10 @@ def draw_page(text: str) -> str:
         if rows and table:
             folded = f"::::{{dropdown}} The figures\n{table[0]}\n::::"
             chart = f'<div class="chart">{draw_bars(rows)}</div>'
-            sections[i] = section.replace(table[0], f"{chart}\n\n{folded}", 1)
+            section = section.replace(table[0], f"{chart}\n\n{folded}", 1)
+        sections[i] = re.sub(
+            r"^## (\w+)", lambda m: f"## {words.GROUPS.get(m[1], m[1])}", section, count=1
+        )
     said = (
         "A bar is weft's time, or memory, as a share of JAX's, whose own would end at the line: "
         "shorter is better. A mark on a bar is a goal. JAX's figure is the first.\n\n"

@@ -35,6 +35,7 @@ highlight_language = "text"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "weft"
+templates_path = [str(Path(__file__).parent / "templates")]
 html_static_path = [str(Path(__file__).parent / "static")]
 html_css_files = ["weft.css"]
 html_js_files = ["versions.js"]
@@ -44,26 +45,25 @@ html_show_sphinx = False
 html_theme_options = {
     "logo": {"text": "weft"},
     "navbar_align": "left",
-    "navbar_end": ["version-switcher", "theme-switcher"],
+    "navbar_end": ["versions", "theme-switcher"],
     "header_links_before_dropdown": 7,
     "show_prev_next": False,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "check_switcher": False,
     "show_version_warning_banner": False,
-    # from the folder of this version: the list of all of them beside it
-    "switcher": {"json_url": "../versions.json", "version_match": release},
     "pygments_light_style": "friendly",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "benchmarks": [], "source/**": []}
+html_sidebars = {"index": [], "benchmarks": [], "source/**": [], "reference/names/**": []}
 
 
 def mark_sessions(app: object, docname: str, source: list[str]) -> None:
-    """A block of Python that begins with a prompt is a session."""
-    source[0] = re.sub(r"```python\n(?=>>> )", "```pycon\n", source[0])
+    """A block of Python that begins with a prompt is a session; its last line is not empty."""
+    source[0] = re.sub(r"```python\n(?=>>> )", "```pycon\n", source[0]).replace(
+        "\n\n```\n", "\n```\n"
+    )
 
 
 def unlink_bool(app: object, doctree: nodes.document) -> None:

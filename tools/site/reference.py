@@ -356,7 +356,7 @@ def describe_module(name: str, module: types.ModuleType) -> str:
 
 def write_pages(folder: Path, run: bool = True) -> int:
     """Write all pages; how many names they describe. `run=False` does not run examples."""
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "names").mkdir(parents=True, exist_ok=True)
     modules, count = public_modules(), 0
     for name, module in modules.items():
         names = public_names(module)
@@ -376,10 +376,11 @@ def write_pages(folder: Path, run: bool = True) -> int:
                 text.append(f"## [{title}]({page}.md)\n\n{said}\n")
             text.append(list_names(name, module, keys) + "\n")
             if title:
-                write_page(folder / f"{page}.md", f"{name}: {title}", said, module, keys, run)
+                heading = [f"# {name}: {title}\n\n{said}\n", list_names(name, module, keys) + "\n"]
+                heading += describe_names(folder, page, module, keys, run)
+                (folder / f"{page}.md").write_text("\n".join(heading))
         if list(groups) == [""]:
-            text += [f"## Names\n\n:::{{py:currentmodule}} {name}\n:::\n"] if names else []
-            text += [describe(f"{name}.{key}", getattr(module, key), run) for key in names]
+            text += describe_names(folder, name, module, names, run)
         else:
             pages = "\n".join(f"{title} <{name}-{title}>" for title in groups)
             text.append(f"```{{toctree}}\n:hidden:\n\n{pages}\n```\n")
@@ -388,12 +389,30 @@ def write_pages(folder: Path, run: bool = True) -> int:
     return count
 
 
-def write_page(path: Path, title: str, said: str, module: types.ModuleType, keys: list, run: bool):
-    """A page of some names of a module."""
+def describe_names(
+    folder: Path, page: str, module: types.ModuleType, keys: list[str], run: bool
+) -> list[str]:
+    """Write a page for each function and class; return entries of the other names."""
     name = module.__name__
-    text = [f"# {title}\n\n{said}\n", f":::{{py:currentmodule}} {name}\n:::\n"]
-    text += [describe(f"{name}.{key}", getattr(module, key), run) for key in keys]
-    path.write_text("\n".join(text))
+    current = f":::{{py:currentmodule}} {name}\n:::\n"
+    entries = []
+    for key in keys:
+        full, x = f"{name}.{key}", getattr(module, key)
+        entry = describe(full, x, run)
+        if has_page(full, x):
+            group = page.replace("-", ": ")
+            text = f"---\norphan: true\n---\n\n# {full}\n\nOf [{group}](../{page}.md).\n\n"
+            (folder / "names" / f"{full}.md").write_text(f"{text}{current}\n{entry}")
+        else:
+            entries.append(entry)
+    return ["## Further names\n", current, *entries] if entries else []
+
+
+def has_page(full: str, x: object) -> bool:
+    """Return True if a name has a page of its own: a function or a class, at its home."""
+    is_weft = str(getattr(x, "__module__", "weft")).startswith("weft")
+    own = callable(x) and not full.endswith("_p") and is_weft
+    return own and find_homes().get(id(x), full) == full
 
 
 def group_names(module: str, names: list[str]) -> dict[str, list[str]]:

@@ -1,19 +1,17 @@
-// The theme's list of versions takes addresses as relative to the page. Ours are relative to the
-// folder of the version, so that the site may lie anywhere. A page that the other version has not
-// leads to its first page.
-document.addEventListener(
-  "click",
-  (event) => {
-    const link = event.target.closest("a[data-version]");
-    if (!link) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const root = new URL(document.documentElement.dataset.content_root, location.href);
-    const page = new URL(link.getAttribute("href"), root);
-    const first = new URL(`../${link.dataset.version}/index.html`, root);
-    fetch(page, { method: "HEAD" }).then((found) => {
-      location.href = found.ok ? page : first;
+// Fill the list of versions, and go to the same page of the one that is chosen, or to its first page.
+// The list is a script beside the folders of all versions, so that it works from a disk too.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const list of document.querySelectorAll("select.versions")) {
+    for (const version of window.weftVersions ?? [list.dataset.version]) {
+      const chosen = version === list.dataset.version;
+      list.add(new Option(version, version, chosen, chosen));
+    }
+    list.addEventListener("change", async () => {
+      const root = new URL(document.documentElement.dataset.content_root, location.href);
+      const page = location.href.slice(root.href.length);
+      const other = new URL(`../${list.value}/`, root);
+      const found = await fetch(new URL(page, other), { method: "HEAD" }).catch(() => null);
+      location.href = new URL(found?.ok ? page : "index.html", other);
     });
-  },
-  true,
-);
+  }
+});
