@@ -24,17 +24,20 @@ def test_tiles_are_rows_of_pictures_with_gaps():
 
 
 REFUSED = {
+    "advi --steps 0": "--steps must be at least 1; got 0",
     "convnet --epochs -1": "--epochs must be at least 1; got -1",
     "data_parallel --devices 3 --batch 64": "--batch must be a multiple of --devices; got 64, 3",
     "digits --epochs 0": "--epochs must be at least 1; got 0",
     "foreign --epochs 0": "--epochs must be at least 1; got 0",
     "gp --points 1000000": "--points must be at most 135632; got 1000000",
     "hmc --chains 0": "--chains must be at least 1; got 0",
+    "kernel_lsq --points 0": "--points must be at least 1; got 0",
     "logistic --penalty 0": "--penalty must be above 0; got 0.0",
     "maml --steps 0": "--steps must be at least 1; got 0",
     "mnist_stax --epochs 0": "--epochs must be at least 1; got 0",
     "ode_fit --starts 0": "--starts must be at least 1; got 0",
     "private --sample-rate 1.5": "--sample-rate must be at most 1; got 1.5",
+    "recursion --formulas 0": "--formulas must be at least 1; got 0",
     "score --samples 0": "--samples must be at least 1; got 0",
     "tensor_parallel --batch 3": "--batch must be a multiple of 2; got 3",
     "tensor_parallel --heads 1": "--heads must be a multiple of 2; got 1",
