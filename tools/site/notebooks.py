@@ -13,6 +13,7 @@ import json
 import re
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -80,12 +81,13 @@ def make_program_notebook(program: Path, title: str) -> str:
     text = program.read_text()
     doc = ast.get_docstring(ast.parse(text))
     code = text[text.index('"""', 3) + 3 :]
-    code = code[: code.rindex('if __name__ == "__main__":')]
+    code, last = code.split('\nif __name__ == "__main__":\n')
+    call = re.sub(r"^sys\.exit\((.*)\)$", r"\1", textwrap.dedent(last).strip())
     files = [
         ("code", f"%%writefile {file.name}\n{file.read_text()}", False)
         for file in find_files(program)
     ]
-    run = f'import sys\n\nsys.argv = ["{program.name}", "--out", "out"]\nmain()'
+    run = f'import sys\n\nsys.argv = ["{program.name}", "--out", "out"]\n{call}'
     show = (
         "from pathlib import Path\n\nfrom IPython.display import Image, display\n\n"
         'for picture in sorted(Path("out").glob("*.png")):\n    display(Image(picture))'
