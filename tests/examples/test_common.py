@@ -38,6 +38,7 @@ REFUSED = {
     "ode_fit --starts 0": "--starts must be at least 1; got 0",
     "private --sample-rate 1.5": "--sample-rate must be at most 1; got 1.5",
     "recursion --formulas 0": "--formulas must be at least 1; got 0",
+    "resnet --epochs 0": "--epochs must be at least 1; got 0",
     "score --samples 0": "--samples must be at least 1; got 0",
     "tensor_parallel --batch 3": "--batch must be a multiple of 2; got 3",
     "tensor_parallel --heads 1": "--heads must be a multiple of 2; got 1",

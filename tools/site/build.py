@@ -64,6 +64,7 @@ THUMBNAILS = {
     "advi": (1, RIGHT),
     "kernel_lsq": (1, LEFT),
     "recursion": (1, LEFT),
+    "resnet": (1, LEFT),
     "tensor_parallel": (1, LEFT),
 }
 
