@@ -35,7 +35,7 @@ class Package:
 
 
 def add_eager(p):
-    """One operation on eight numbers: what a call costs."""
+    """One operation on eight numbers: what a call costs; and three on many, as op/fuse_5000 has."""
     jnp = p.jnp
 
     def add(name, f, *makers):
@@ -56,6 +56,7 @@ def add_eager(p):
     add("sin", lambda x: jnp.sin(x))
     add("matmul", lambda x, w: x @ w, matrix, lambda: p.floats(8, 8))
     add("sum", lambda x: x.sum())
+    add("slow_f_5000", lambda x: x * x + x * 2.0, lambda: p.floats(5000, 5000))
     add("index0", lambda x: x[0])
     add("slice", lambda x: x[2:5])
     add("index_array", lambda x: x[jnp.array([1, 2])])

@@ -50,6 +50,7 @@ CASES = {
     "eager/sin": "sin(x)",
     "eager/matmul": "x @ y",
     "eager/sum": "x.sum()",
+    "eager/slow_f_5000": "x * x + x * 2, 5000 x 5000",
     "eager/index0": "x[0]",
     "eager/slice": "x[2:5]",
     "eager/index_array": "x[indices]",
