@@ -63,6 +63,20 @@ def test_importing_weft_leaves_out_what_few_programs_use():
     assert not loaded & {*late, "scipy", "opt_einsum", "logging", "matplotlib"}
 
 
+def test_the_first_use_of_a_module_imports_only_what_it_needs():
+    # Python asks a package for the name of a module before it imports the module. The package must
+    # not look for a name to suggest: that would import every namespace.
+    code = (
+        "import sys, weft, weft.numpy as jnp; jnp.ones((2, 3)).max(1).tolist();"
+        "from weft.numpy import sets; from weft.scipy import ndimage; print(*sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(out.stdout.split())
+    assert {"weft.numpy.reductions", "weft.numpy.indexing", "weft.scipy.ndimage"} <= loaded
+    late = {f"weft.{n}" for n in ("random", "nn", "scipy.special", "util.elsewhere", "scipy.stats")}
+    assert sorted(loaded & {*late, "weft.numpy.absent", "difflib"}) == []
+
+
 def test_dir_of_objects_shows_what_is_for_users():
     shown = {}
 

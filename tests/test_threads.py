@@ -129,3 +129,30 @@ def test_the_oldest_entries_go_while_others_come(eager_switches):
 
     run_in_threads(*[add_and_list] * THREADS)
     assert len(live.list_all()) == 0
+
+
+def test_other_threads_run_while_xla_compiles():
+    x = jnp.ones((30, 30))
+
+    def compile_and_count(k):
+        lowered = weft.jit(lambda x: jnp.cumsum(jnp.sin(x.T) * k / x @ x, 0)).lower(x)
+        turns, done = [], threading.Event()
+        counter = threading.Thread(target=lambda: turns.extend(iter(lambda: done.wait(1e-3), True)))
+        counter.start()
+        with weft.config.scope(enable_compilation_cache=False):
+            lowered.compile()
+        done.set()
+        counter.join()
+        return len(turns)
+
+    # With Python's lock held there would be a turn or two. Other processes may delay the counter.
+    assert any(compile_and_count(k) > 4 for k in (3.25, 3.5, 3.75))
+
+
+def test_a_call_uses_the_program_that_a_thread_compiled(monkeypatch):
+    fun, x = weft.jit(lambda x: x * 2.625 - 1), jnp.ones(3)
+    run_in_threads(fun.lower(x).compile)
+    refuse = lambda *args: pytest.fail("compiled again")
+    monkeypatch.setattr("weft.xla.compile.load_or_compile", refuse)
+    with weft.no_tracing():
+        assert fun(x).tolist() == [1.625] * 3

@@ -134,13 +134,45 @@ def test_programs_on_few_elements_compile_fast(no_flags):
     slow = [
         jnp.tan, jnp.arctan, jnp.cbrt,
         lambda x: x.at[x[0].astype(int)].set(1),
-        lambda x: lax.fori_loop(0, 3, lambda i, x: x + i, x),
         lambda x: lax.igamma(x, x),
         lambda x: x * 1j,
     ]  # fmt: skip
     assert [quick_flags(f, few) for f in slow] == [()] * len(slow)
     assert quick_flags(jnp.exp, many) == ()
     assert quick_flags(jnp.exp, few, partitioned=True) == ()
+
+
+@older
+def test_programs_that_move_and_add_more_elements_compile_fast(no_flags):
+    some, many = jnp.ones((100, 100)), jnp.ones((140, 140))
+    plain = lambda x: (x.T[1:] * 2 - x[:-1]) / jnp.pad(x[2:], ((0, 1), (0, 0))) + x[0] ** 2
+    assert quick_flags(plain, some) == QUICK
+    assert quick_flags(plain, many) == ()
+    slow = [
+        lambda x: plain(jnp.where(x > 0, x, 0)), lambda x: plain(jnp.exp(x)),
+        lambda x: plain(jnp.concatenate([x[9:], x[:9]])), lambda x: plain(x) + x.max(0),
+        lambda x: plain(x.at[1:, 1:].add(1)),
+    ]  # fmt: skip
+    assert [quick_flags(f, some) for f in slow] == [()] * len(slow)
+    assert quick_flags(plain, some.astype(jnp.bfloat16)) == ()
+    assert quick_flags(lambda x: plain(x) * jnp.exp(x[0]), some) == QUICK  # of few
+
+
+@older
+def test_loops_compile_fast_if_only_plain_operations_have_many_elements(no_flags):
+    loop = lambda f: lambda x: lax.fori_loop(0, 3, lambda i, x: f(x), x)
+    turn = lambda x: x.T[::-1] * 0.5 - x
+    few_products = lambda x: x + (x[:5, :5] @ x[:5, :5]).sum()
+    fast = [turn, few_products, lambda x: x + jnp.exp(x[0, :9]).sum()]
+    few = jnp.ones((60, 60))
+    assert [quick_flags(loop(f), few) for f in fast] == [QUICK] * len(fast)
+    slow = [
+        jnp.exp, lambda x: x + x.sum(), lambda x: jnp.where(x > 1, x, 1), lambda x: x @ x,
+        lambda x: jnp.roll(x, 1), lambda x: x.at[1:].add(1),
+        lambda x: x + weft.random.uniform(weft.random.key(0)),
+    ]  # fmt: skip
+    assert [quick_flags(loop(f), few) for f in slow] == [()] * len(slow)
+    assert quick_flags(loop(turn), jnp.ones((70, 70))) == ()
 
 
 @older
@@ -159,7 +191,7 @@ def test_vectors_that_cores_cannot_share_evenly_run_fast(no_flags):
     assert found(jnp.exp, 5001) == some
     assert found(jnp.exp, 5000) == found(jnp.exp, 99, 101) == ()
     assert found(lambda x: jnp.roll(x, 8), 5000) == some
-    assert found(jnp.diff, 5000) == some  # one of 4999
+    assert found(lambda x: jnp.exp(jnp.diff(x)), 5000) == some  # of 4999
     assert found(lambda x: jnp.tile(x, 2), 5001) == ()  # slower in the older way
     assert found(lambda x: jnp.outer(x, x), 5001) == ()  # matrices are not faster either
     assert found(jnp.exp, 30_001, 3) == found(jnp.exp, 5001, 4, 5) == some

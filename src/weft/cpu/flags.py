@@ -21,9 +21,10 @@ from weft.cpu.elements import computes_by_element
 from weft.cpu.formula import Formula
 from weft.cpu.rewriting import running_bodies
 from weft.primitives.dot import DotGeneral
-from weft.primitives.elementwise import Elementwise
-from weft.primitives.layout import Reshape, Squeeze, Transpose
-from weft.primitives.slicing import Concatenate, Slice, Tile
+from weft.primitives.elementwise import Elementwise, SelectN
+from weft.primitives.layout import Iota, Reshape, Squeeze, Transpose
+from weft.primitives.slicing import Concatenate, Pad, Slice, Tile
+from weft.primitives.transcendental import IntegerPow
 from weft.xla.compile import Flags
 
 # XLA compiles a while loop as one function if an iteration touches no more bytes than this. Its own
@@ -45,6 +46,12 @@ ONE_MODULE = ("xla_cpu_parallel_codegen_split_count", 1)
 QUICK = (OLDER_LOOPS, ONE_MODULE)
 
 MAX_QUICK_ELEMENTS = 4096  # of an array that counts as few elements
+# Elements of an array if the program only moves, adds and multiplies arrays of more than
+# MAX_QUICK_ELEMENTS: both ways make the same vector instructions of that.
+MAX_PLAIN_ELEMENTS = 16384
+# Elements of any other operation in a loop, where no overhead of a call hides what it takes: the
+# older loops take 2 to 3 times as long for comparisons, reductions and updates of 2048 elements.
+MAX_LOOP_ELEMENTS = 64
 # Elements of functions in a program with products: up to this many, the older loops are as fast.
 # With them, tanh of a product takes 1.1 times as long for 48 by 48 elements, 1.6 for 64 by 64.
 MAX_QUICK_FUNCTION = 2048
@@ -57,6 +64,10 @@ DEFAULT = Flags(extra=(SMALL_LOOP, NO_TILES))  # if nothing is known about a pro
 # Operations of StableHLO that the two ways round differently.
 ROUNDED_DIFFERENTLY = frozenset(
     ("stablehlo.tan", "stablehlo.cbrt", "stablehlo.atan2", "chlo.atan", "chlo.tan")
+)
+# Operations of elements that both ways write with the same vector instructions.
+PLAIN = frozenset(
+    f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "negate", "sqrt")
 )
 BYTES = frozenset(map(np.dtype, (np.int8, np.uint8)))
 COMPLEX = frozenset(map(np.dtype, (np.complex64, np.complex128)))
@@ -100,9 +111,13 @@ def choose_quick_flags(
         return ((OLDER_LOOPS[0], True),)
     if OLDER_LOOPS[0] in given or partitioned:
         return ()
-    if facts.is_rounded_differently or (facts.draws and facts.has_functions):
+    if facts.is_rounded_differently or (facts.draws and (facts.has_functions or facts.loops)):
         return ()
     large = [s for s in facts.shapes if math.prod(s) > MAX_QUICK_ELEMENTS]
+    if facts.loops:
+        return () if large or facts.slow_elements > MAX_LOOP_ELEMENTS else QUICK
+    if large and facts.slow_elements <= MAX_QUICK_ELEMENTS:
+        large = [s for s in large if math.prod(s) > MAX_PLAIN_ELEMENTS]
     if not large:
         slow = facts.multiplies and facts.function_elements > MAX_QUICK_FUNCTION
         return (ONE_MODULE,) if slow else QUICK
@@ -132,6 +147,9 @@ class ProgramFacts:
       draws: it has random numbers, whose bits are documented.
       has_functions: it has functions such as exp, which the two ways may round differently.
       function_elements: the number of elements of the largest array of such functions.
+      slow_elements: the number of elements of the largest array of an operation that the older
+        loops may compute more slowly.
+      loops: it has loops.
       join_count: the number of its concatenations.
       has_more_than_joins: it has other equations than concatenations and slices.
       reshapes: it has reshapes, or tiles, which are lowered with one.
@@ -142,9 +160,9 @@ class ProgramFacts:
         self.multiplies = self.moves_batch = self.moves_last_axis = self.transposes_matrix = False
         self.has_arc_tangent = self.computes_bytes = False
         self.is_rounded_differently = self.draws = self.has_functions = False
-        self.has_more_than_joins = self.reshapes = self.has_packed_elements = False
+        self.has_more_than_joins = self.reshapes = self.has_packed_elements = self.loops = False
         self.others: list[Eqn] = []
-        self.join_count = self.function_elements = 0
+        self.join_count = self.function_elements = self.slow_elements = 0
 
     def survey(self, jaxpr: Jaxpr) -> None:
         """Note the facts of a program, and of the programs that it runs on arrays."""
@@ -183,9 +201,10 @@ class ProgramFacts:
                 self.computes_bytes = True
             if not prim.memoize_type:
                 for body in running_bodies(eqn):
-                    if body.runs is Runs.LOOP:
-                        self.is_rounded_differently = True
+                    self.loops = self.loops or body.runs is Runs.LOOP
                     self.survey(body.jaxpr)
+            elif not is_plain(eqn):
+                self.add_slow(eqn)
         for aval in {v.aval for v in variables}:
             if aval.shape:
                 self.shapes.add(aval.shape)
@@ -208,6 +227,11 @@ class ProgramFacts:
             if type(v.aval.size) is int:
                 self.function_elements = max(self.function_elements, v.aval.size)
 
+    def add_slow(self, eqn: Eqn) -> None:
+        """Count the elements of an operation that the older loops may compute more slowly."""
+        sizes = [v.aval.size for v in (*eqn.invars, *eqn.outvars) if type(v.aval.size) is int]
+        self.slow_elements = max([self.slow_elements, *sizes])
+
     def note_function(self, eqn: Eqn) -> None:
         """Note a function of elements, by the operation of StableHLO that it is."""
         operation = getattr(eqn.primitive, "operation", "")
@@ -219,6 +243,20 @@ class ProgramFacts:
             self.add_function(eqn)
         elif operation == "stablehlo.shift_right_logical":  # takes parts of random bits
             self.draws = self.draws or dtypes.is_unsigned(eqn.outvars[0].aval.dtype)
+
+
+def is_plain(eqn: Eqn) -> bool:
+    """Return True if XLA's two ways to write loops compute an operation equally fast."""
+    prim = eqn.primitive
+    if isinstance(prim, CpuCall):
+        return True  # not a loop of XLA's
+    if any(v.aval.dtype.itemsize < 4 and v.aval.dtype.kind != "b" for v in eqn.outvars):
+        return False  # short floats and integers
+    if prim.elements in (Elements.MOVED, Elements.CONVERTED):
+        return prim.cost is not Cost.JOIN  # a join is up to 1.15 times slower
+    return isinstance(prim, Iota | Pad | SelectN | IntegerPow) or (
+        getattr(prim, "operation", "") in PLAIN
+    )
 
 
 def reads_once(jaxpr: Jaxpr) -> bool:

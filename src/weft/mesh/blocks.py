@@ -23,7 +23,11 @@ IDLE_SECONDS = 10.0  # after which a block goes back to the system
 
 def find_library(folder: Path) -> Path | None:
     """Return the library of the kernels in C++ in a folder; None where it is not built."""
-    return min(folder.glob("kernels.*"), default=None)
+    try:
+        found = [name for name in os.listdir(folder) if name.startswith("kernels.")]
+    except OSError:
+        return None
+    return folder / min(found) if found else None
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from weft.numpy import scalars as _scalars
 from weft.numpy.names import HOMES as _HOMES
 from weft.numpy.scalars import *  # noqa: F403
 from weft.util import import_lazily as _import_lazily
+from weft.util import is_submodule as _is_submodule
 from weft.xla.array import Array as ndarray
 
 __all__ = ["ndarray", *_scalars.__all__]
@@ -27,8 +28,10 @@ def __getattr__(name: str) -> object:
     try:
         return _import_name(name)
     except AttributeError as error:
+        if name.startswith("_") or _is_submodule(__name__, name):
+            raise
         hint = _import_module("weft.numpy.absent").suggest_instead(name)
-        if name.startswith("_") or not hint:
+        if not hint:
             raise
         text = f"module {__name__!r} has no attribute {name!r}.{hint}"
         raise AttributeError(text) from error

@@ -16,6 +16,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial, update_wrapper
+from importlib.machinery import PathFinder
 from itertools import compress
 from numbers import Number
 from operator import call, index, not_
@@ -217,9 +218,21 @@ def add_keyword_hint(error: Exception, fun: Callable) -> Exception:
     return error
 
 
+def is_submodule(package: str, name: str) -> bool:
+    """Return True if a package has a module of this name, imported or not.
+
+    `from package import module` asks the package for the attribute before it imports the module. A
+    suggestion would import half of weft for that question.
+    """
+    path = vars(sys.modules[package]).get("__path__")  # not by `__getattr__`, which asks here
+    return path is not None and PathFinder.find_spec(f"{package}.{name}", path) is not None
+
+
 def refuse_name(module: str, name: str) -> Any:
     """`__getattr__` of a module: raise an error that suggests a name."""
-    hint = suggest_name(name, sys.modules[module].__all__, module)
+    known = sys.modules[module].__all__
+    asked = name.startswith("_") or is_submodule(module, name)  # by Python, not by a user
+    hint = "" if asked else suggest_name(name, known, module)
     raise AttributeError(f"module {module!r} has no attribute {name!r}{hint and '.'}{hint}")
 
 
