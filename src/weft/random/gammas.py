@@ -14,7 +14,6 @@ from weft.api.custom_rules import custom_jvp
 from weft.errors import ShapeError
 from weft.numpy.horner import polynomial
 from weft.numpy.promotion import shape_of
-from weft.numpy.reductions import widen_dtype
 from weft.primitives.elementwise import div, mul
 from weft.primitives.layout import convert, literal
 from weft.primitives.special.functions import random_gamma_grad
@@ -137,13 +136,16 @@ def approximate_log_gamma(key: Words, a: Any, shape: tuple) -> Any:
     return jnp.where(a >= 0, jnp.where(a == jnp.inf, a, logs), literal(np.nan, work))
 
 
-def widen(*params: Any) -> list[Any]:
+def widen_params(*params: Any) -> list[Any]:
     """Return parameters as float32 if they have 16 bits or fewer.
 
     The logarithms of gamma samples need more digits than such a dtype has: an error of them is a
     relative error of the sample.
     """
-    return [convert(x, widen_dtype(x.dtype)) for x in params]
+    short = [dtypes.itemsize_bits(x.dtype) < 32 for x in params]
+    return [
+        convert(x, np.dtype(np.float32)) if s else x for s, x in zip(short, params, strict=True)
+    ]
 
 
 def sample_log_gamma(key: Words, a: Any, shape: tuple, method: str = "exact") -> Any:
@@ -203,7 +205,7 @@ def loggamma(
     """
     check_method("loggamma", method)
     key, dtype, shape, a = read_arguments("loggamma", key, dtype, shape, a)
-    return sample_log_gamma(key, *widen(a), shape, method).astype(dtype)
+    return sample_log_gamma(key, *widen_params(a), shape, method).astype(dtype)
 
 
 @sampler(positive=("a",))
@@ -258,7 +260,7 @@ def gamma(
     """
     check_method("gamma", method)
     key, dtype, shape, a = read_arguments("gamma", key, dtype, shape, a)
-    return draw_gamma(key, *widen(a), shape, method)[0].astype(dtype)
+    return draw_gamma(key, *widen_params(a), shape, method)[0].astype(dtype)
 
 
 @sampler(positive=("a", "b"))
@@ -304,7 +306,7 @@ def beta(
     """
     check_method("beta", method)
     key, dtype, shape, a, b = read_arguments("beta", key, dtype, shape, a, b)
-    (first, second), (a, b) = split_pair(key), widen(a, b)
+    (first, second), (a, b) = split_pair(key), widen_params(a, b)
     logs = (sample_log_gamma(first, a, shape, method), sample_log_gamma(second, b, shape, method))
     log_x, log_y = (jnp.minimum(x, dtypes.finfo(a.dtype).max) for x in logs)
     most = jnp.maximum(log_x, log_y)
@@ -347,7 +349,7 @@ def dirichlet(
     [0.1 0.2 0.7]
     """
     key, dtype = read_one_key("dirichlet", key), choose_float_dtype("dirichlet", dtype)
-    (alpha,) = widen(*convert_params("dirichlet", dtype, alpha))
+    (alpha,) = widen_params(*convert_params("dirichlet", dtype, alpha))
     if alpha.ndim < 1:
         raise ShapeError(f"dirichlet: alpha must be (..., n); got {alpha.aval}.")
     lead = jnp.zeros(alpha.shape[:-1])
@@ -402,7 +404,7 @@ def chisquare(
     """
     check_method("chisquare", method)
     key, dtype, shape, df = read_arguments("chisquare", key, dtype, shape, df)
-    (df,) = widen(df)
+    (df,) = widen_params(df)
     return (2 * draw_gamma(key, df / 2, shape, method)[0]).astype(dtype)
 
 
@@ -445,7 +447,7 @@ def f(
     """
     key, dtype, shape, above, below = read_arguments("f", key, dtype, shape, dfnum, dfden)
     first, second = split_pair(key)
-    above, below = widen(above, below)
+    above, below = widen_params(above, below)
     above, below = (
         2 * draw_gamma(sub, df / 2, shape)[1] / jnp.where(is_huge(df / 2), 2, df)
         for sub, df in ((first, above), (second, below))
@@ -485,7 +487,7 @@ def t(
     0.0
     """
     key, dtype, shape, df = read_arguments("t", key, dtype, shape, df)
-    (first, second), (df,) = split_pair(key), widen(df)
+    (first, second), (df,) = split_pair(key), widen_params(df)
     half = df / 2
     ratio = jnp.where(is_huge(half), 1, half) / draw_gamma(second, half, shape)[1]
     return (draw_normal(first, shape, df.dtype) * jnp.sqrt(ratio)).astype(dtype)
@@ -531,7 +533,7 @@ def generalized_normal(
     0.5
     """
     key, dtype, shape, p = read_arguments("generalized_normal", key, dtype, shape, p)
-    return draw_generalized(key, *widen(p), shape).astype(dtype)
+    return draw_generalized(key, *widen_params(p), shape).astype(dtype)
 
 
 @sampler(static=("d",), positive=("p",))
@@ -568,7 +570,7 @@ def ball(
     """
     key, dtype = read_one_key("ball", key), choose_float_dtype("ball", dtype)
     shape, d = shape_of("ball", shape), require_count("ball", "d", d)
-    (p,) = widen(*convert_params("ball", dtype, p))
+    (p,) = widen_params(*convert_params("ball", dtype, p))
     first, second = split_pair(key)
     x = draw_generalized(first, p, (*shape, d))
     total = jnp.sum(jnp.power(jnp.abs(x), p), -1) + draw_exponential(second, shape, p.dtype)
