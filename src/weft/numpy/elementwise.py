@@ -1086,49 +1086,50 @@ def sinc(x: ArrayLike, /) -> Array:
     x = promotion.strengthen_array(promotion.as_inexact("sinc", x))
     if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4:  # pi x has too few bits
         return ops.convert(sinc(ops.convert(x, np.dtype(np.float32))), x.dtype)
-    return sinc_derivative(0, x)
+    return sinc_derivative(0, np.pi, x)
 
 
-def make_waves(x: Any, t: Any, count: int) -> list[Any]:
-    """Return sin(t) and, for a `count` of 2, cos(t) of t = pi x.
+def make_waves(x: Any, t: Any, unit: float, count: int) -> list[Any]:
+    """Return sin(t) and, for a `count` of 2, cos(t) of t = x or t = pi x, as `unit` is 1 or pi.
 
     Real numbers are reduced before they are multiplied by pi, so that the sine of a whole multiple
     of pi is 0 and that of a large t is no noise.
     """
-    if dtypes.is_complex(x.dtype):
+    dtype = typeof(x).dtype
+    if unit == 1 or dtypes.is_complex(dtype):
         return [transcendental.sin(t), transcendental.cos(t)][:count]
-    pi, half, one = (literal_like(v, x) for v in (np.pi, 0.5, 1))
-    turns = round_to_even(ops.mul(x, half))
+    pi, half, one, zero = (literal(v, dtype) for v in (np.pi, 0.5, 1, 0))
+    turns = ops.round(ops.mul(x, half), 1)
     rest = ops.sub(x, ops.add(turns, turns))  # in [-1, 1], and exact
     size = ops.abs(rest)
     sine = transcendental.sin(ops.mul(pi, ops.min(size, ops.sub(one, size))))
-    waves = [ops.select(ops.lt(rest, literal_like(0, x)), ops.neg(sine), sine)]
+    waves = [ops.select(ops.lt(rest, zero), ops.neg(sine), sine)]
     if count > 1:
         waves.append(transcendental.sin(ops.mul(pi, ops.sub(half, size))))
     return waves
 
 
-@functools.partial(custom_jvp, nondiff_argnums=(0,))
-def sinc_derivative(n: int, x: Any) -> Any:
-    """Return the derivative of order n of sin(t) / t at t = pi x.
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
+def sinc_derivative(n: int, unit: float, x: Any) -> Any:
+    """Return the derivative of order n of sin(t) / t at t = unit * x; `unit` is 1 or pi.
 
     It is the integral of u**n cos(t u + n pi / 2) over u from 0 to 1. Its power series is for small
     t, where the terms of the recurrence by parts cancel.
     """
+    dtype = typeof(x).dtype
     least = 1 + n / 2 if n else 0
-    t = ops.mul(x, literal_like(np.pi, x))
+    t = x if unit == 1 else ops.mul(x, literal(unit, dtype))
     small = ops.le(ops.abs(t), literal_like(least, ops.abs(t)))
-    far = ops.select(small, literal_like(least or 1, t), t)
-    waves = make_waves(x, far, 2 if n else 1)  # sin(t + k pi / 2): k = 0, 1
-    sine = waves[0]
-    out = ops.div(sine, far)
+    far = ops.select(small, literal(least or 1, dtype), t)
+    waves = make_waves(x, far, unit, 2 if n else 1)  # sin(t + k pi / 2): k = 0, 1
+    out = ops.div(waves[0], far)
     for k in range(1, n + 1):
         wave = waves[k % 2] if k % 4 < 2 else ops.neg(waves[k % 2])
-        out = ops.div(ops.sub(wave, ops.mul(literal_like(k, t), out)), far)
-    near = ops.select(small, t, literal_like(0, t))
-    square, series = ops.square(near), literal_like(0, t)
-    for c in reversed(sinc_series(n, least, float(dtypes.finfo(t.dtype).eps))):
-        series = ops.add(literal_like(c, t), ops.mul(series, square))
+        out = ops.div(ops.sub(wave, ops.mul(literal(k, dtype), out)), far)
+    near = ops.select(small, t, literal(0, dtype))
+    square, series = ops.square(near), literal(0, dtype)
+    for c in reversed(sinc_series(n, least, float(dtypes.finfo(dtype).eps))):
+        series = ops.add(literal(c, dtype), ops.mul(series, square))
     return ops.select(small, ops.mul(series, near) if n % 2 else series, out)
 
 
@@ -1143,11 +1144,12 @@ def sinc_series(n: int, reach: float, eps: float) -> list[float]:
 
 
 @sinc_derivative.defjvp
-def sinc_derivative_jvp(n: int, primals: tuple, tangents: tuple) -> tuple:
+def sinc_derivative_jvp(n: int, unit: float, primals: tuple, tangents: tuple) -> tuple:
     """The next derivative."""
     (x,), (tangent,) = primals, tangents
-    slope = ops.mul(sinc_derivative(n + 1, x), literal_like(np.pi, x))
-    return sinc_derivative(n, x), ops.mul(slope, tangent)
+    slope = sinc_derivative(n + 1, unit, x)
+    slope = slope if unit == 1 else ops.mul(slope, literal(unit, typeof(x).dtype))
+    return sinc_derivative(n, unit, x), ops.mul(slope, tangent)
 
 
 @operation
