@@ -57,6 +57,7 @@ UNARY = {
     "arcsin": (jnp.arcsin, mp.asin, [1, -1], "c"),
     "arccos": (jnp.arccos, mp.acos, [1, -1], "c"),
     "arctan": (jnp.arctan, find_arctan, [1, 1j, -1j], "c"),
+    "sinc": (jnp.sinc, mp.sincpi, [1, 2, 100], "r"),
     "sinh": (jnp.sinh, mp.sinh, [1j * PI], "c"),
     "cosh": (jnp.cosh, mp.cosh, [1j * PI / 2], "c"),
     "tanh": (jnp.tanh, mp.tanh, [1j * PI / 2, 1j * PI], "c"),

@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 import operator
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -111,8 +112,7 @@ def test_round_as_python_does():
     assert round(x) == -12 and round(x).dtype == np.int32
     assert round(x, 0) == -12 and round(x, 0).dtype == np.float32 and round(x, -1) == -10
     assert round(jnp.float32(1.375), 2) == np.float32(1.38) and round(jnp.int8(7)).dtype == np.int8
-    with pytest.raises(NotImplementedError, match="round: integers must be .* got -1. Hint"):
-        round(jnp.int8(7), -1)
+    assert round(jnp.int8(7), -1) == 10 and round(jnp.int8(7), -1).dtype == np.int8
 
 
 def test_power():
@@ -233,9 +233,21 @@ def test_integers_at_the_extremes_of_their_dtype(dtype):
             np.testing.assert_array_equal(out, want, err_msg=name)
 
 
-def test_a_negative_power_of_integers_that_is_computed_is_zero():
-    power = jit(jnp.power)
-    np.testing.assert_array_equal(power(jnp.array([0, 1, -1, 3]), jnp.array([-1, -3, -2, -5])), 0)
+def test_a_negative_power_of_integers_that_is_computed_is_a_reciprocal_without_its_fraction():
+    base, n = jnp.array([0, 1, -1, -1, 3]), jnp.array([-1, -3, -2, -3, -5])
+    for power in (jnp.power, jit(jnp.power)):
+        np.testing.assert_array_equal(power(base, n), [0, 1, 1, -1, 0])
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32"])
+def test_integers_are_rounded_to_tens(kind):
+    limits = np.iinfo(kind)
+    x = np.unique(np.clip(np.arange(-256, 256), limits.min, limits.max)).astype(kind)
+    for decimals in (0, -1, -2, -3, -10):
+        step = 10**-decimals
+        want = [step * round(Fraction(int(v), step)) for v in x]
+        want = np.array(want).astype(kind)  # modulo the dtype's range
+        np.testing.assert_array_equal(jnp.round(jnp.asarray(x), decimals), want)
 
 
 @pytest.mark.parametrize("kind", ["bool", "int8", "uint8", "uint16", "int32"])
@@ -249,7 +261,7 @@ def test_powers_take_as_many_steps_as_the_exponent_has_bits(kind):
     steps = 1 if kind == "bool" else 8 * dtype.itemsize - (dtype.kind == "i")
     assert [eqn.primitive.name for eqn in jaxpr.eqns].count("and") == steps
     want = [0 if n < 0 else pow(int(x), int(n), 1 << 32) for x, n in zip(base, exponents)]
-    found = jnp.power(base, jnp.asarray(exponents))  # negative ones are computed as 0
+    found = jnp.power(base, jnp.asarray(exponents))  # reciprocals of these bases round to 0
     np.testing.assert_array_equal(found, np.array(want, np.uint32).astype(found.dtype))
 
 

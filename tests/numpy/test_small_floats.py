@@ -1,4 +1,4 @@
-"""Functions of float16 with finite results and intermediate values that overflow."""
+"""Functions of short floats: rounded once, and finite where intermediate values overflow."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,9 @@ import scipy.signal
 import scipy.special
 import scipy.stats
 
+import weft
 import weft.numpy as jnp
-from weft import nn
+from weft import dtypes, lax, nn
 from weft.scipy import signal, special, stats
 
 SOME = np.array([250, -300, 180, -220, 300, 270, -90, 60, 300], np.float16)
@@ -87,3 +88,73 @@ def test_results_that_float16_holds(name):
     assert np.abs(want).max() < np.finfo(np.float16).max
     got = np.asarray(fun(jnp.asarray(x))).astype(np.float64)
     np.testing.assert_allclose(got, want, rtol=4e-3, atol=4e-3 * np.abs(want).max())
+
+
+ROUNDED_ONCE = {
+    1: (
+        "jnp.arccosh jnp.arcsinh jnp.arctanh jnp.cbrt jnp.cosh jnp.exp jnp.exp2 jnp.expm1 jnp.i0 "
+        "jnp.log jnp.log10 jnp.log1p jnp.log2 jnp.reciprocal jnp.sin jnp.sinc jnp.sinh jnp.sqrt "
+        "jnp.tan jnp.tanh lax.erf lax.lgamma lax.logistic lax.rsqrt nn.log_sigmoid nn.softplus "
+        "nn.squareplus special.expit special.logit"
+    ),
+    2: (
+        "jnp.arctan2 jnp.hypot jnp.logaddexp jnp.logaddexp2 jnp.power "
+        "special.rel_entr special.xlog1py special.xlogy"
+    ),
+}
+MODULES = {"jnp": jnp, "lax": lax, "nn": nn, "special": special}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_functions_are_rounded_once(dtype):
+    """Against float64, which other tests compare with mpmath; in units in the last place."""
+    dtype = dtypes.canonicalize(dtype)
+    rng, limits = np.random.default_rng(0), dtypes.finfo(dtype)
+    bits = rng.integers(0, 1 << 16, 400, np.uint16).view(dtype)
+    near = np.concatenate([np.linspace(-20, 20, 121), rng.uniform(-2, 2, 79)]).astype(dtype)
+    x = np.concatenate([bits, near])
+    with np.errstate(invalid="ignore"):
+        sizes = np.abs(x.astype(float))
+    x = x[(sizes >= float(limits.tiny)) & (sizes < np.inf)]  # processors take the least for 0
+    pair = x, rng.permutation(x)
+    rows = [
+        (n, MODULES[n.split(".")[0]], k) for k, names in ROUNDED_ONCE.items() for n in names.split()
+    ]
+
+    @weft.jit
+    def compute(*xs):
+        return {n: getattr(module, n.split(".")[1])(*xs[:k]) for n, module, k in rows}
+
+    with weft.enable_x64():
+        got = compute(*map(jnp.asarray, pair))
+        exact = compute(*[jnp.asarray(v.astype(np.float64)) for v in pair])
+    for name, want in exact.items():
+        found, want = np.asarray(got[name]).astype(np.float64), np.asarray(want)
+        with np.errstate(all="ignore"):
+            rounded = want.astype(dtype).astype(np.float64)
+        held = np.isfinite(rounded) & (np.abs(rounded) >= float(limits.tiny))
+        assert np.isfinite(found[held]).all(), name
+        unit = np.exp2(np.floor(np.log2(np.abs(rounded[held]))) - limits.nmant)
+        error = np.abs(found[held] - want[held]) / unit
+        assert error.max() < 0.52, (name, error.max(), [v[held][error.argmax()] for v in pair])
+
+
+EXTREMES = {
+    "sinc": (jnp.sinc, [2.0, -7, 1e5, 1e9, 3e38], [0.0, 0, 0, 0, 0]),
+    "rel_entr": (
+        special.rel_entr, [(1e29, 3e-35), (1e-30, 1e30)], [1.4626683e31, -1.3815511e-28]
+    ),
+    "squareplus": (nn.squareplus, [3.4e38, 1e20, -1e20], [3.4e38, 1e20, 1e-20]),
+    "i0e": (special.i0e, [3.4e38], [(2 * np.pi * 3.4e38) ** -0.5]),
+    "poch": (
+        special.poch, [(5e34, 5e6), (1e26, -40.0), (-30156504.0, 12.1), (-1e8, 2.0), (-1e8, 0.05)],
+        [np.inf, 0, 0, 1e16, 0],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extreme_arguments_of_float32(name):
+    fun, points, want = EXTREMES[name]
+    xs = [jnp.array(column, jnp.float32) for column in np.array(points).reshape(len(points), -1).T]
+    np.testing.assert_allclose(fun(*xs), np.array(want, np.float32), 2e-6)

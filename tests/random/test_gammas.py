@@ -37,6 +37,35 @@ def test_distributions(name, args, more, law):
     check_law(name, args, more, law)
 
 
+SHORT_LAWS = {
+    "gamma": ((3e4,), stats.gamma(3e4)),
+    "loggamma": ((30.0,), stats.loggamma(30)),
+    "beta": ((1e3, 1e3), stats.beta(1e3, 1e3)),
+    "chisquare": ((1e4,), stats.chi2(1e4)),
+    "f": ((1e4, 1e3), stats.f(1e4, 1e3)),
+    "t": ((5.0,), stats.t(5)),
+    "generalized_normal": ((0.5,), stats.gennorm(0.5)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_quantiles_of_samples_of_short_floats(dtype):
+    """A quantile is that of the law, or one of its two neighbours in the dtype."""
+    eps = float(jnp.finfo(dtype).eps)
+    chances = np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98])
+    draw = lambda key: {
+        n: getattr(random, n)(key, *args, shape=(20_000,), dtype=dtype)
+        for n, (args, _) in SHORT_LAWS.items()
+    }
+    for name, samples in weft.jit(draw)(KEY).items():
+        law = SHORT_LAWS[name][1]
+        params = [float(jnp.asarray(v, dtype)) for v in SHORT_LAWS[name][0]]
+        law = law.dist(*params)  # of the parameters that the dtype holds
+        found = np.quantile(np.asarray(samples).astype(np.float64), chances)
+        ends = [law.cdf(found - side * eps * np.abs(found)) for side in (1, -1)]
+        assert (ends[0] < chances + 0.015).all() and (ends[1] > chances - 0.015).all(), name
+
+
 def test_approximate_samples_at_the_edges_and_their_slope():
     draw = lambda a, shape=None: random.gamma(KEY, jnp.array(a), shape, method="approximate")
     np.testing.assert_array_equal(draw([0.0, INF, -1.0, np.nan]), [0, INF, np.nan, np.nan])

@@ -548,13 +548,13 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
 
 def add_root(x: Any, b: Any) -> Any:
     """(x + r) / 2 for r = sqrt(x**2 + b), or b / (r - x) / 2 where the sum would cancel."""
-    far = jnp.abs(x) >= 1  # there x is taken out of the root, as its square may overflow
+    far = jnp.abs(x) >= 1  # there x is taken out of the root and the sum, which may overflow
     outer, inner = jnp.where(far, x, 1), jnp.where(far, 0, x)
-    root = jnp.where(
-        far, jnp.abs(outer) * jnp.sqrt(1 + b / jnp.square(outer)), jnp.sqrt(jnp.square(inner) + b)
-    )
+    factor = jnp.sqrt(1 + b / jnp.square(outer))
+    root = jnp.where(far, jnp.abs(outer) * factor, jnp.sqrt(jnp.square(inner) + b))
     below = jnp.where(x < 0, x, -1)
-    return jnp.where(x < 0, 0.5 * b / (root - below), 0.5 * (x + root))
+    above = jnp.where(far, outer * (0.5 * (1 + factor)), 0.5 * (inner + root))
+    return jnp.where(x < 0, 0.5 * b / (root - below), above)
 
 
 @operation(static=("approximate",))

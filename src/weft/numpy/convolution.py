@@ -19,6 +19,7 @@ from weft.numpy.choice import check_real, literal_like
 from weft.numpy.creation import asarray
 from weft.numpy.elementwise import conj
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
+from weft.numpy.reductions import compute_widely
 from weft.primitives.dot import PrecisionLike
 from weft.primitives.families import check_integer
 from weft.run.operation import operation
@@ -271,6 +272,11 @@ def i0(x: ArrayLike) -> Array:
     """
     x = as_inexact("i0", x)
     check_real("i0", x)
+    return compute_widely(find_bessel_i0, x)
+
+
+def find_bessel_i0(x: Any) -> Any:
+    """Return I0(x), from exp(-|x|) I0(x)."""
     size = lax.mul(lax.sign(x), x)  # |x| with the derivative 0 at 0, as I0 has
     half = lax.exp(lax.mul(size, literal_like(0.5, x)))  # exp(|x|) overflows before I0
     endless = lax.eq(half, literal_like(math.inf, x))  # i0e is 0 there, too small for its dtype

@@ -392,7 +392,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
     Raises:
       DtypeError: `a` is an array of bools.
-      NotImplementedError: `decimals` is negative and `a` has integers, or `out` is not None.
+      NotImplementedError: `out` is not None.
       TypeError: `decimals` is not an integer.
 
     >>> jnp.round(jnp.array([0.5, 1.5, 2.34]))
@@ -407,12 +407,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if dtypes.is_bool(x.dtype):
         raise DtypeError(f"round: operands must be numbers; got {x.aval}.")
     if dtypes.is_integer(x.dtype):
-        if decimals < 0:
-            raise NotImplementedError(
-                f"round: integers must be rounded to decimals >= 0; got {decimals}. "
-                "Hint: x.astype(float)."
-            )
-        return x
+        return x if decimals >= 0 else round_integers(x, 10**-decimals)
     if decimals == 0:
         return round_to_even(x)
     dtype = x.dtype
@@ -423,6 +418,21 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         return ops.convert(x if decimals > 0 else ops.mul(x, literal_like(0, x)), dtype)
     factor = literal_like(10.0**decimals, x)
     return ops.convert(ops.div(round_to_even(ops.mul(x, factor)), factor), dtype)
+
+
+def round_integers(x: Any, step: int) -> Any:
+    """Return the multiple of `step` that is nearest to x; of two, the even one."""
+    if step > int(dtypes.iinfo(x.dtype).max):  # the nearest that the dtype has is 0
+        return ops.mul(x, literal_like(0, x))
+    unit = literal_like(step, x)
+    rest = ops.rem(x, unit)
+    down = ops.sub(x, rest)  # towards 0
+    size = ops.abs(rest)
+    gap = ops.sub(unit, size)
+    is_odd = ops.ne(ops.rem(ops.div(down, unit), literal_like(2, x)), literal_like(0, x))
+    far = ops.bitwise_or(ops.gt(size, gap), ops.bitwise_and(ops.eq(size, gap), is_odd))
+    up = ops.add(down, ops.mul(ops.sign(rest), unit))
+    return ops.select(far, up, down)
 
 
 def python_round(x: Array, ndigits: int | None = None) -> Array:
@@ -742,7 +752,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Raises:
       DtypeError: integers are raised to a negative power that is known when the function is
-        called: an int or a NumPy array. A negative power in an array of weft gives 0.
+        called: an int or a NumPy array. A negative power in an array of weft gives the reciprocal
+        without its fraction: 0, except for the bases 1 and -1.
       ShapeError: the shapes do not broadcast together.
 
     >>> jnp.power(jnp.array([1.0, 2.0]), -1)
@@ -812,16 +823,24 @@ def count_value_bits(dtype: Any) -> int:
 
 
 def power_by_squaring(x: Any, y: Any, bits: int) -> Any:
-    """Return x ** y modulo 2 to the bits of x, by the lowest `bits` of y; 0 for a negative y."""
+    """Return x ** y modulo 2 to the bits of x, by the lowest `bits` of y.
+
+    For a negative y it is 1 / x ** -y, rounded towards 0, and 0 for an x of 0. The lowest bit of y
+    decides the powers of 1 and -1.
+    """
     zero, signed = literal_like(0, y), not dtypes.is_unsigned(y.dtype)
-    out = literal_like(1, x)
+    base, out = x, literal_like(1, x)
     bits = min(bits, dtypes.itemsize_bits(y.dtype) - signed)
     for i in range(bits):
         bit = ops.ne(ops.bitwise_and(y, literal_like(1 << i, y)), zero)
         out = ops.select(bit, ops.mul(x, out), out)
         if i < bits - 1:
             x = ops.mul(x, x)
-    return ops.select(ops.lt(y, zero), literal_like(0, out), out) if signed else out
+    if not signed:
+        return out
+    size = base if dtypes.is_unsigned(base.dtype) else ops.abs(base)
+    inverse = ops.select(ops.eq(size, literal_like(1, size)), out, literal_like(0, out))
+    return ops.select(ops.lt(y, zero), inverse, out)
 
 
 pow = alias(power, "pow")
@@ -868,7 +887,13 @@ def log10(x: ArrayLike, /) -> Array:
     >>> jnp.log10(jnp.array([1, 1000, 0]))
     Array([  0.,   3., -inf], dtype=float32)
     """
-    y = transcendental.log(promotion.drop_weak_type(promotion.as_inexact("log10", x)))
+    x = promotion.drop_weak_type(promotion.as_inexact("log10", x))
+    return compute_widely(divide_log, x)
+
+
+def divide_log(x: Any) -> Any:
+    """Return log(x) / log(10)."""
+    y = transcendental.log(x)
     if dtypes.is_complex(y.dtype):  # part by part: 0 times infinity is not a number
         y, z = ops.real(y), ops.imag(y)
         return ops.complex(*(ops.mul(v, literal_like(1 / math.log(10), v)) for v in (y, z)))
@@ -937,6 +962,11 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None
     refuse_out_and_where("logaddexp2", out, where)
     pair = promote_pair("logaddexp2", x1, x2, inexact=True)
     x, y = map(promotion.strengthen_array, pair)
+    return compute_widely(add_in_binary_logs, x, y)
+
+
+def add_in_binary_logs(x: Any, y: Any) -> Any:
+    """Return log2(2**x + 2**y)."""
     scale = literal_like(math.log(2), x)
     return ops.div(add_in_logs(ops.mul(x, scale), ops.mul(y, scale)), scale)
 
@@ -962,7 +992,14 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.hypot(jnp.array([3.0, 3e30]), jnp.array([4.0, 4e30]))
     Array([5.e+00, 5.e+30], dtype=float32)
     """
-    x, y = (ops.abs(promotion.strengthen_array(v)) for v in promote_reals("hypot", x1, x2))
+    return compute_widely(
+        find_hypotenuse, *map(promotion.strengthen_array, promote_reals("hypot", x1, x2))
+    )
+
+
+def find_hypotenuse(x: Any, y: Any) -> Any:
+    """Return the root of x**2 + y**2, with the larger number taken out of it."""
+    x, y = ops.abs(x), ops.abs(y)
     infinite = ops.bitwise_or(
         ops.eq(x, literal_like(np.inf, x)), ops.eq(y, literal_like(np.inf, y))
     )
@@ -1049,29 +1086,50 @@ def sinc(x: ArrayLike, /) -> Array:
     x = promotion.strengthen_array(promotion.as_inexact("sinc", x))
     if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4:  # pi x has too few bits
         return ops.convert(sinc(ops.convert(x, np.dtype(np.float32))), x.dtype)
-    return sinc_derivative(0, ops.mul(x, literal_like(np.pi, x)))
+    return sinc_derivative(0, np.pi, x)
 
 
-@functools.partial(custom_jvp, nondiff_argnums=(0,))
-def sinc_derivative(n: int, t: Any) -> Any:
-    """Return the derivative of order n of sin(t) / t, the integral of u**n cos(t u + n pi / 2).
+def make_waves(x: Any, t: Any, unit: float, count: int) -> list[Any]:
+    """Return sin(t) and, for a `count` of 2, cos(t) of t = x or t = pi x, as `unit` is 1 or pi.
 
-    The integral is over u from 0 to 1. Its power series is for small t, where the terms of the
-    recurrence by parts cancel.
+    Real numbers are reduced before they are multiplied by pi, so that the sine of a whole multiple
+    of pi is 0 and that of a large t is no noise.
     """
+    dtype = typeof(x).dtype
+    if unit == 1 or dtypes.is_complex(dtype):
+        return [transcendental.sin(t), transcendental.cos(t)][:count]
+    pi, half, one, zero = (literal(v, dtype) for v in (np.pi, 0.5, 1, 0))
+    turns = ops.round(ops.mul(x, half), 1)
+    rest = ops.sub(x, ops.add(turns, turns))  # in [-1, 1], and exact
+    size = ops.abs(rest)
+    sine = transcendental.sin(ops.mul(pi, ops.min(size, ops.sub(one, size))))
+    waves = [ops.select(ops.lt(rest, zero), ops.neg(sine), sine)]
+    if count > 1:
+        waves.append(transcendental.sin(ops.mul(pi, ops.sub(half, size))))
+    return waves
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
+def sinc_derivative(n: int, unit: float, x: Any) -> Any:
+    """Return the derivative of order n of sin(t) / t at t = unit * x; `unit` is 1 or pi.
+
+    It is the integral of u**n cos(t u + n pi / 2) over u from 0 to 1. Its power series is for small
+    t, where the terms of the recurrence by parts cancel.
+    """
+    dtype = typeof(x).dtype
     least = 1 + n / 2 if n else 0
+    t = x if unit == 1 else ops.mul(x, literal(unit, dtype))
     small = ops.le(ops.abs(t), literal_like(least, ops.abs(t)))
-    far = ops.select(small, literal_like(least or 1, t), t)
-    sine = transcendental.sin(far)
-    waves = (sine, transcendental.cos(far)) if n else (sine,)  # sin(t + k pi / 2): k = 0, 1, ...
-    out = ops.div(sine, far)
+    far = ops.select(small, literal(least or 1, dtype), t)
+    waves = make_waves(x, far, unit, 2 if n else 1)  # sin(t + k pi / 2): k = 0, 1
+    out = ops.div(waves[0], far)
     for k in range(1, n + 1):
         wave = waves[k % 2] if k % 4 < 2 else ops.neg(waves[k % 2])
-        out = ops.div(ops.sub(wave, ops.mul(literal_like(k, t), out)), far)
-    near = ops.select(small, t, literal_like(0, t))
-    square, series = ops.square(near), literal_like(0, t)
-    for c in reversed(sinc_series(n, least, float(dtypes.finfo(t.dtype).eps))):
-        series = ops.add(literal_like(c, t), ops.mul(series, square))
+        out = ops.div(ops.sub(wave, ops.mul(literal(k, dtype), out)), far)
+    near = ops.select(small, t, literal(0, dtype))
+    square, series = ops.square(near), literal(0, dtype)
+    for c in reversed(sinc_series(n, least, float(dtypes.finfo(dtype).eps))):
+        series = ops.add(literal(c, dtype), ops.mul(series, square))
     return ops.select(small, ops.mul(series, near) if n % 2 else series, out)
 
 
@@ -1086,9 +1144,12 @@ def sinc_series(n: int, reach: float, eps: float) -> list[float]:
 
 
 @sinc_derivative.defjvp
-def sinc_derivative_jvp(n: int, primals: tuple, tangents: tuple) -> tuple:
+def sinc_derivative_jvp(n: int, unit: float, primals: tuple, tangents: tuple) -> tuple:
     """The next derivative."""
-    return sinc_derivative(n, *primals), ops.mul(sinc_derivative(n + 1, *primals), *tangents)
+    (x,), (tangent,) = primals, tangents
+    slope = sinc_derivative(n + 1, unit, x)
+    slope = slope if unit == 1 else ops.mul(slope, literal(unit, typeof(x).dtype))
+    return sinc_derivative(n, unit, x), ops.mul(slope, tangent)
 
 
 @operation

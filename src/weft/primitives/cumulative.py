@@ -21,7 +21,7 @@ from weft.primitives import elementwise, families
 from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr
 from weft.primitives.kernels import Called, Kernel
-from weft.primitives.layout import literal, rev
+from weft.primitives.layout import convert, literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p
@@ -184,7 +184,14 @@ def derive_step(prim: Primitive) -> Callable:
 
 
 def log_of_sum(x: Any, y: Any) -> Any:
-    """log(exp(x) + exp(y)), by the larger of the two; complex ones by their real parts."""
+    """log(exp(x) + exp(y)), by the larger of the two; complex ones by their real parts.
+
+    Floats of 16 bits and fewer are computed in float32: their terms would be rounded before they
+    cancel.
+    """
+    dtype = typeof(x).dtype
+    if dtypes.is_float(dtype) and dtype.itemsize < 4:
+        return convert(log_of_sum(*(convert(v, np.dtype(np.float32)) for v in (x, y))), dtype)
     if dtypes.is_complex(typeof(x).dtype):
         larger = elementwise.ge(elementwise.real(x), elementwise.real(y))
         top, low = elementwise.select(larger, x, y), elementwise.select(larger, y, x)

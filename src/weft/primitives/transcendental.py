@@ -45,7 +45,7 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import Expr, lower_integer_pow
+from weft.primitives.expr import F32, Expr, lower_integer_pow
 from weft.primitives.families import check_integer
 from weft.primitives.kernels import Called, ElementFormula, Kernel
 from weft.primitives.layout import convert, literal, zeros
@@ -120,12 +120,19 @@ class Transcendental(Costly):
     `signs` has an entry for each part of a complex result: 1 if it has the sign of the same part
     of the operand, -1 if it is the opposite, 0 otherwise. `of_parts` writes the function of a
     complex number with real functions of its parts, where that is more exact.
+
+    Floats of 16 bits and fewer are computed in float32 and rounded once. XLA and `op` write many
+    functions as several operations, and each of them would round, and might overflow.
     """
 
     signs: tuple[int, int] = (0, 0)
     of_parts: Callable[[Expr], Expr] | None = None
 
     def lower(self, hlo, *values, accuracy=None):
+        dtype = values[0].aval.dtype
+        if dtypes.is_float(dtype) and dtype.itemsize < F32.itemsize:
+            values = tuple(hlo.convert(v, F32) for v in values)
+            return [hlo.convert(y, dtype) for y in self.lower(hlo, *values, accuracy=accuracy)]
         if accuracy is None and self.of_parts and dtypes.is_complex(values[0].aval.dtype):
             return [self.of_parts(Expr(hlo, values[0])).value]
         if accuracy is None:

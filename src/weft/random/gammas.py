@@ -15,7 +15,7 @@ from weft.errors import ShapeError
 from weft.numpy.horner import polynomial
 from weft.numpy.promotion import shape_of
 from weft.primitives.elementwise import div, mul
-from weft.primitives.layout import literal
+from weft.primitives.layout import convert, literal
 from weft.primitives.special.functions import random_gamma_grad
 from weft.primitives.transcendental import rsqrt
 from weft.random.continuous import draw_exponential, draw_normal, draw_signs, smallest_normal
@@ -67,9 +67,8 @@ def draw_log_gamma(impl: Any, words_and_a: tuple, shape: tuple) -> Any:
     Below 1 a sample of a + 1 is taken times u**(1/a), which in logs does not vanish.
     """
     data, a = words_and_a
-    dtype = a.dtype
-    work = np.dtype(np.float32) if dtypes.itemsize_bits(dtype) < 32 else dtype
-    a = jnp.broadcast_to(a, shape).astype(work).ravel()
+    work = a.dtype
+    a = jnp.broadcast_to(a, shape).ravel()
     huge = is_huge(a)
     valid = (a > 0) & ~huge
     safe = jnp.where(valid, a, 1)
@@ -80,7 +79,7 @@ def draw_log_gamma(impl: Any, words_and_a: tuple, shape: tuple) -> Any:
     boost = jnp.log(draw_uniform("gamma", second, a.shape, work, smallest_normal(work), 1.0)) / safe
     logs = jnp.log(d) + jnp.log(v) + jnp.where(small, boost, 0)
     edge = jnp.where((a == 0) | huge, jnp.log(a), literal(np.nan, work))
-    return jnp.where(valid, logs, edge).reshape(shape).astype(dtype)
+    return jnp.where(valid, logs, edge).reshape(shape)
 
 
 @draw_log_gamma.defjvp
@@ -122,9 +121,8 @@ def approximate_log_gamma(key: Words, a: Any, shape: tuple) -> Any:
     A polynomial in a normal number gives the cube root of a sample of a + 4. Each step from a + k
     + 1 down to a + k multiplies by u**(1 / (a + k)) of a uniform u. Differentiable in a.
     """
-    dtype = a.dtype
-    work = np.dtype(np.float32) if dtypes.itemsize_bits(dtype) < 32 else dtype
-    a = jnp.broadcast_to(a, shape).astype(work)
+    work = a.dtype
+    a = jnp.broadcast_to(a, shape)
     first, second = split_pair(key)
     raised = a + RAISED
     double = 2 * raised
@@ -135,7 +133,19 @@ def approximate_log_gamma(key: Words, a: Any, shape: tuple) -> Any:
     steps = jnp.arange(RAISED, dtype=work).reshape(-1, *[1] * len(shape))
     lower = draw_exponential(second, (RAISED, *shape), work)
     logs = logs + jnp.sum(-lower / (a[None] + steps), 0)
-    return jnp.where(a >= 0, jnp.where(a == jnp.inf, a, logs), literal(np.nan, work)).astype(dtype)
+    return jnp.where(a >= 0, jnp.where(a == jnp.inf, a, logs), literal(np.nan, work))
+
+
+def widen_params(*params: Any) -> list[Any]:
+    """Return parameters as float32 if they have 16 bits or fewer.
+
+    The logarithms of gamma samples need more digits than such a dtype has: an error of them is a
+    relative error of the sample.
+    """
+    short = [dtypes.itemsize_bits(x.dtype) < 32 for x in params]
+    return [
+        convert(x, np.dtype(np.float32)) if s else x for s, x in zip(short, params, strict=True)
+    ]
 
 
 def sample_log_gamma(key: Words, a: Any, shape: tuple, method: str = "exact") -> Any:
@@ -195,7 +205,7 @@ def loggamma(
     """
     check_method("loggamma", method)
     key, dtype, shape, a = read_arguments("loggamma", key, dtype, shape, a)
-    return sample_log_gamma(key, a, shape, method)
+    return sample_log_gamma(key, *widen_params(a), shape, method).astype(dtype)
 
 
 @sampler(positive=("a",))
@@ -250,7 +260,7 @@ def gamma(
     """
     check_method("gamma", method)
     key, dtype, shape, a = read_arguments("gamma", key, dtype, shape, a)
-    return draw_gamma(key, a, shape, method)[0]
+    return draw_gamma(key, *widen_params(a), shape, method)[0].astype(dtype)
 
 
 @sampler(positive=("a", "b"))
@@ -296,12 +306,13 @@ def beta(
     """
     check_method("beta", method)
     key, dtype, shape, a, b = read_arguments("beta", key, dtype, shape, a, b)
-    first, second = split_pair(key)
+    (first, second), (a, b) = split_pair(key), widen_params(a, b)
     logs = (sample_log_gamma(first, a, shape, method), sample_log_gamma(second, b, shape, method))
-    log_x, log_y = (jnp.minimum(x, dtypes.finfo(dtype).max) for x in logs)
+    log_x, log_y = (jnp.minimum(x, dtypes.finfo(a.dtype).max) for x in logs)
     most = jnp.maximum(log_x, log_y)
     x, y = jnp.exp(log_x - most), jnp.exp(log_y - most)
-    return jnp.where(jnp.isinf(a) & jnp.isinf(b), literal(np.nan, dtype), x / (x + y))
+    out = jnp.where(jnp.isinf(a) & jnp.isinf(b), literal(np.nan, a.dtype), x / (x + y))
+    return out.astype(dtype)
 
 
 @sampler(positive=("alpha",))
@@ -338,16 +349,17 @@ def dirichlet(
     [0.1 0.2 0.7]
     """
     key, dtype = read_one_key("dirichlet", key), choose_float_dtype("dirichlet", dtype)
-    (alpha,) = convert_params("dirichlet", dtype, alpha)
+    (alpha,) = widen_params(*convert_params("dirichlet", dtype, alpha))
     if alpha.ndim < 1:
         raise ShapeError(f"dirichlet: alpha must be (..., n); got {alpha.aval}.")
     lead = jnp.zeros(alpha.shape[:-1])
     shape = choose_shape("dirichlet", shape, lead, more="axes of alpha before the last")
     logs = sample_log_gamma(key, alpha, (*shape, alpha.shape[-1]))
-    logs = jnp.minimum(logs, dtypes.finfo(dtype).max)
+    logs = jnp.minimum(logs, dtypes.finfo(alpha.dtype).max)
     x = jnp.exp(logs - jnp.max(logs, -1, keepdims=True, initial=-jnp.inf))
     several = jnp.sum(jnp.isinf(alpha), -1, keepdims=True) > 1  # whose shares nothing says
-    return jnp.where(several, literal(np.nan, dtype), x / jnp.sum(x, -1, keepdims=True))
+    shares = x / jnp.sum(x, -1, keepdims=True)
+    return jnp.where(several, literal(np.nan, alpha.dtype), shares).astype(dtype)
 
 
 @sampler(positive=("df",))
@@ -392,7 +404,8 @@ def chisquare(
     """
     check_method("chisquare", method)
     key, dtype, shape, df = read_arguments("chisquare", key, dtype, shape, df)
-    return 2 * draw_gamma(key, df / 2, shape, method)[0]
+    (df,) = widen_params(df)
+    return (2 * draw_gamma(key, df / 2, shape, method)[0]).astype(dtype)
 
 
 @sampler(positive=("dfnum", "dfden"))
@@ -434,11 +447,12 @@ def f(
     """
     key, dtype, shape, above, below = read_arguments("f", key, dtype, shape, dfnum, dfden)
     first, second = split_pair(key)
+    above, below = widen_params(above, below)
     above, below = (
         2 * draw_gamma(sub, df / 2, shape)[1] / jnp.where(is_huge(df / 2), 2, df)
         for sub, df in ((first, above), (second, below))
     )
-    return above / below
+    return (above / below).astype(dtype)
 
 
 @sampler(positive=("df",))
@@ -473,18 +487,18 @@ def t(
     0.0
     """
     key, dtype, shape, df = read_arguments("t", key, dtype, shape, df)
-    first, second = split_pair(key)
+    (first, second), (df,) = split_pair(key), widen_params(df)
     half = df / 2
     ratio = jnp.where(is_huge(half), 1, half) / draw_gamma(second, half, shape)[1]
-    return draw_normal(first, shape, dtype) * jnp.sqrt(ratio)
+    return (draw_normal(first, shape, df.dtype) * jnp.sqrt(ratio)).astype(dtype)
 
 
-def draw_generalized(key: Words, p: Any, shape: tuple, dtype: np.dtype) -> Any:
+def draw_generalized(key: Words, p: Any, shape: tuple) -> Any:
     """Numbers of density proportional to exp(-|x|**p); of p = inf, those between -1 and 1."""
-    p = jnp.minimum(p, literal(float(dtypes.finfo(p.dtype).max) ** 0.75, p.dtype))
     first, second = split_pair(key)
+    p = jnp.minimum(p, literal(float(dtypes.finfo(p.dtype).max) ** 0.75, p.dtype))
     logs = sample_log_gamma(first, 1 / p, shape)
-    return draw_signs(second, shape, dtype) * jnp.exp(logs / p)
+    return draw_signs(second, shape, p.dtype) * jnp.exp(logs / p)
 
 
 @sampler(positive=("p",))
@@ -519,7 +533,7 @@ def generalized_normal(
     0.5
     """
     key, dtype, shape, p = read_arguments("generalized_normal", key, dtype, shape, p)
-    return draw_generalized(key, p, shape, dtype)
+    return draw_generalized(key, *widen_params(p), shape).astype(dtype)
 
 
 @sampler(static=("d",), positive=("p",))
@@ -556,8 +570,8 @@ def ball(
     """
     key, dtype = read_one_key("ball", key), choose_float_dtype("ball", dtype)
     shape, d = shape_of("ball", shape), require_count("ball", "d", d)
-    (p,) = convert_params("ball", dtype, p)
+    (p,) = widen_params(*convert_params("ball", dtype, p))
     first, second = split_pair(key)
-    x = draw_generalized(first, p, (*shape, d), dtype)
-    total = jnp.sum(jnp.power(jnp.abs(x), p), -1) + draw_exponential(second, shape, dtype)
-    return x / jnp.power(total, 1 / p)[..., None]
+    x = draw_generalized(first, p, (*shape, d))
+    total = jnp.sum(jnp.power(jnp.abs(x), p), -1) + draw_exponential(second, shape, p.dtype)
+    return (x / jnp.power(total, 1 / p)[..., None]).astype(dtype)

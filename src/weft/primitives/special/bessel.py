@@ -12,8 +12,8 @@ from weft.primitives.special.formula import choose, series, sign, sqrt, where
 
 def join_intervals(x: Expr, near: Expr, middle: tuple, far: tuple) -> Expr:
     """`near` to 4, a series to 10, and a series in 1 / x over sqrt(x) beyond; of x >= 0."""
-    inverse = 1 / where(x > 10, x, 10.0)
-    beyond = series(inverse, far) * sqrt(inverse)
+    inverse = 4 / where(x > 10, x, 10.0)  # of the largest x, 1 / x is subnormal and flushed to 0
+    beyond = series(inverse * 0.25, far) * (sqrt(inverse) * 0.5)
     return choose(beyond, (x < 10, series(x, middle)), (x < 4, near))
 
 

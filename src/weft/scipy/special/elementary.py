@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from weft import dtypes
 from weft.numpy.choice import where as pick
 from weft.primitives import transcendental as ops
 from weft.primitives.elementwise import select
@@ -232,6 +233,23 @@ def entr(x: ArrayLike) -> Array:
     return pick(x < 0, -INF, -xlogy_p.apply(x, x)[0])
 
 
+def multiply_log_ratio(p: Expr, q: Expr) -> Expr:
+    """p log(p / q) of positive p and q, whose ratio may overflow or be subnormal."""
+    ratio = p / q
+    held = (ratio > float(dtypes.finfo(p.dtype).tiny)) & (ratio < math.inf)
+    log = formula.log(formula.where(held, ratio, p))
+    return p * formula.where(held, log, log - formula.log(q))
+
+
+multiply_log_ratio_p = definitions.define_primitive(
+    "multiply_log_ratio",
+    multiply_log_ratio,
+    [lambda t, z, p, q: t * (z / p + 1), lambda t, z, p, q: -t * (p / q)],
+    "p log(p / q) of positive p and q.",
+    wide=False,
+)
+
+
 @operation
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """Compute the terms of the relative entropy: `p log(p / q)`.
@@ -258,7 +276,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     p, q = definitions.promote_floats("rel_entr", p, q)
     positive = (p > 0) & (q > 0)
     none = (p == 0) & (q >= 0)
-    out = xlogy_p.apply(pick(positive, p, 1), pick(positive, p, 1) / pick(positive, q, 1))[0]
+    out = multiply_log_ratio_p.apply(pick(positive, p, 1), pick(positive, q, 1))[0]
     undefined = (p != p) | (q != q)
     return pick(undefined, p + q, pick(positive, out, pick(none, 0, INF)))
 

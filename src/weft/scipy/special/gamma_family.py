@@ -102,6 +102,10 @@ def far_limit(x: Expr) -> float:
     return 1e10 if is_doubled(x) else 1e7
 
 
+# Factors above `far_limit` that no dtype can hold the product of.
+MANY_FACTORS = 30
+
+
 def pochhammer(z: Expr, m: Expr) -> Expr:
     """gamma(z + m) / gamma(z), by reflection where an argument is not positive."""
     top = to_pair(z) + m
@@ -124,10 +128,11 @@ def pochhammer(z: Expr, m: Expr) -> Expr:
     falling = (dt * db).value / exp_pair(et + eb) * (math.pi / below)
     out = where(low, where(up, plain, falling), where(up, crossing, reflected))
     pole = ~up & gammas.is_whole(top.value) & ~(whole & ~low & gammas.is_whole(z))
-    far = gammas.power(z, m) * (1 + m * (m - 1) / (2 * z))
-    return choose(
-        out, ((abs(z) > far_limit(z)) & (abs(m) < 30), far), (pole, math.inf), (equal(m, 0), 1.0)
-    )
+    few = where(abs(m) < MANY_FACTORS, m, 0.0)
+    far = gammas.power(abs(z), m) * (1 + few * (few - 1) / (2 * z))
+    far = where(low, far, where(equal(ratio, 0), 0.0, far * ratio))
+    is_far = (abs(z) > far_limit(z)) & (abs(m) < abs(z) / far_limit(z) + MANY_FACTORS)
+    return choose(out, (is_far, far), (pole, math.inf), (equal(m, 0), 1.0))
 
 
 def combinations(n: Expr, k: Expr) -> Expr:

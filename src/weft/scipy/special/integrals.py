@@ -250,7 +250,7 @@ spence_p, spence = define_pair(
     strong=True,
 )
 sine_p = define_primitive(
-    "sine_integral", sine_integral, [lambda t, y, x: t * sinc_derivative(0, x)], "Si(x)."
+    "sine_integral", sine_integral, [lambda t, y, x: t * sinc_derivative(0, 1, x)], "Si(x)."
 )
 cosine_p = define_primitive(
     "cosine_integral", cosine_integral, [lambda t, y, x: t * ops.cos(x) / x], "Ci(x)."
