@@ -127,7 +127,7 @@ def jet(
     flat = FlatFun(fun, tree, "jet")
     outs, found = flat_jet(flat, values, path, order)
     lists = [
-        [scale_term(mul, find_zeros(y) if t is None else t, n) for t, n in zip(ts, scales)]
+        [find_zeros(y) if t is None else scale_term(mul, t, n) for t, n in zip(ts, scales)]
         for y, ts in zip(outs, found, strict=True)
     ]
     return unflatten(flat.out_tree, outs), unflatten(flat.out_tree, lists)
