@@ -36,6 +36,7 @@ MAX_DAYS = 7  # after which an object that no build used is removed
 # Clang would do so only within an expression.
 FLAGS = ("-std=c++17", "-fPIC", "-w", "-ffp-contract=fast")
 X86_64 = ("x86_64", "amd64")
+EXPORTS = "{ global: weft_*; local: *; };"  # other names could be those of another library
 OPTIMIZED, QUICK = ("-O3",), ("-O1", "-DWEFT_AVX2_ONLY")
 AVX2 = "-mavx2"  # a processor without AVX2 runs without the kernels
 SLOWEST = ("arithmetic", "cumulative", "functions", "sort")  # to compile, which go first
@@ -124,6 +125,10 @@ def compile_kernels(folder: Path, mode: str | None = None, into: Path | None = N
     unfinished = str(library) + ".new"
     options = next(iter(objects.values()))[1]  # such as -fsanitize, which linking needs too
     link = [*build.compiler, *options, "-shared", *build.link, *made, "-o", unfinished]
+    if "linux" in build.platform:
+        exports = OBJECTS / "exports.map"
+        exports.write_text(EXPORTS)
+        link.append(f"-Wl,--version-script={exports}")
     subprocess.run(link, check=True)
     os.replace(unfinished, library)  # a process that has loaded the old library keeps it
     drop_unused({made for made, _ in objects.values()})

@@ -27,9 +27,9 @@ def sources(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "number.h").write_text("constexpr int kNumber = 7;\n")
     (folder / "sort.cc").write_text(
-        '#include "number.h"\nextern "C" int number() { return kNumber; }\n'
+        '#include "number.h"\nextern "C" int weft_number() { return kNumber; }\n'
     )
-    (folder / "other.cc").write_text('extern "C" int other() { return __OPTIMIZE__; }\n')
+    (folder / "other.cc").write_text('extern "C" int weft_other() { return __OPTIMIZE__; }\n')
     return folder
 
 
@@ -43,10 +43,10 @@ def count_compiled(capfd):
 def test_a_build_compiles_what_has_changed(sources, capfd):
     library = hatch_build.compile_kernels(sources)
     assert library.parent == sources and count_compiled(capfd) == 2
-    assert ctypes.CDLL(str(library)).number() == 7
+    assert ctypes.CDLL(str(library)).weft_number() == 7
     hatch_build.compile_kernels(sources)
     assert count_compiled(capfd) == 0
-    (sources / "other.cc").write_text('extern "C" int other() { return 9; }\n')
+    (sources / "other.cc").write_text('extern "C" int weft_other() { return 9; }\n')
     hatch_build.compile_kernels(sources)
     assert count_compiled(capfd) == 1
     (sources / "number.h").write_text("constexpr int kNumber = 8;\n")
@@ -54,8 +54,20 @@ def test_a_build_compiles_what_has_changed(sources, capfd):
     elsewhere.mkdir()
     moved = hatch_build.compile_kernels(sources, into=elsewhere)
     assert count_compiled(capfd) == 1 and moved.parent == elsewhere  # the one that names it
-    assert ctypes.CDLL(str(moved)).number() == 8
+    assert ctypes.CDLL(str(moved)).weft_number() == 8
     assert not list(sources.glob("*.o")) and not list(sources.glob("*.new"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only ELF libraries have such a list")
+def test_a_library_exports_its_handlers_only(sources):
+    more = "int helper() { return 1; }\n"
+    more += "template <int n> int shared() { static int k = n; return ++k; }\n"
+    path = sources / "other.cc"
+    path.write_text(f'{more}extern "C" int weft_other() {{ return helper() + shared<3>(); }}\n')
+    library = ctypes.CDLL(str(hatch_build.compile_kernels(sources)))
+    assert library.weft_other() == 5
+    names = "_Z6helperv", "_Z6sharedILi3EEiv", "_ZZ6sharedILi3EEivE1k"
+    assert not [name for name in names if hasattr(library, name)]
 
 
 def test_a_quick_build_optimizes_less(sources):

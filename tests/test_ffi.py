@@ -18,6 +18,7 @@ import weft
 import weft.numpy as jnp
 from weft import ffi, lax
 from weft.core.primitive import Primitive
+from weft.extend.core import Primitive as NamedPrimitive
 from weft.interpreters import mlir
 from weft.mesh import plugins
 from weft.xla.layouts import Layout
@@ -293,6 +294,15 @@ def test_a_lowering_rule_that_calls_a_target():
     mlir.register_lowering(columns, lambda ctx, x: write(ctx, x).results)
     (found,) = weft.jit(columns.apply)(jnp.asarray(X))
     np.testing.assert_array_equal(found, X.T.reshape(3, 4))
+
+
+def test_a_configuration_that_is_text_is_quoted():
+    target = NamedPrimitive("target")
+    target.def_abstract_eval(lambda x: x)
+    rule = ffi.ffi_lowering("target", backend_config='a "b" \n', api_version=2)
+    mlir.register_lowering(target, rule)
+    text = weft.jit(target.bind).lower(jnp.ones(3)).as_text()
+    assert r'backend_config = "a \22b\22 \0A"' in text
 
 
 @pytest.mark.usefixtures("library")

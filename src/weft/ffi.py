@@ -24,7 +24,7 @@ from weft.errors import JaxRuntimeError
 from weft.mesh.plugins import GPUS, register_on_gpu
 from weft.util import check_option, list_public
 from weft.xla.foreign import new_capsule, write_attribute, write_dictionary, write_kernel_call
-from weft.xla.hlo import Value
+from weft.xla.hlo import Value, quote_text
 
 __all__ = [
     "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
@@ -271,7 +271,7 @@ def build_ffi_lowering_function(
             ]  # fmt: skip
 
         if isinstance(backend_config, str):
-            config = backend_config
+            config = quote_text(backend_config)
         else:
             given = {**(backend_config or {}), **params}
             config = write_dictionary({k: write_attribute(k, v) for k, v in given.items()})

@@ -407,3 +407,15 @@ def test_a_rule_for_series():
     assert terms == [1, 0.5]
     jet_module.def_comp(prim, lambda x, y: pair(x, y))
     assert rules[prim] is not rule
+
+
+def test_terms_are_arrays_where_a_result_does_not_move():
+    step = Primitive("step")
+    step.def_abstract_eval(lambda x: x)
+    step.def_impl(jnp.floor)
+    jet_module.defzero(step)
+    for fun in (step.bind, jnp.floor, lambda x: 3.0, lambda x: x > 0):
+        for x in (3.5, jnp.float32(3.5), jnp.ones(2)):
+            _, terms = jet(fun, (x,), ([x, x],))
+            assert all(isinstance(t, weft.Array) or t.dtype == weft.dtypes.float0 for t in terms)
+            assert not any(np.any(t) for t in terms if t.dtype == np.float32)

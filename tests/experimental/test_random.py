@@ -1,6 +1,7 @@
 """The generator with state: its numbers are those of the keys that it counts."""
 
 import numpy as np
+import pytest
 
 import weft
 from weft import random
@@ -28,3 +29,11 @@ def test_generators_of_a_generator():
     assert a.key() != b.key() and stateful_rng().key() != stateful_rng().key()
     rows = weft.vmap(lambda r: r.uniform(size=2))(stateful_rng(0).split(3))
     assert rows.shape == (3, 2) and len(np.unique(rows)) == 6
+
+
+def test_a_function_that_is_transformed_must_pass_a_seed():
+    draw = lambda seed: lambda x: stateful_rng(seed).uniform() * x
+    for transform in (weft.jit, weft.grad, weft.make_jaxpr):
+        with pytest.raises(TypeError, match="a function that is transformed must pass a seed"):
+            transform(draw(None))(1.0)
+    assert weft.jit(draw(3))(1.0) == draw(3)(1.0) != draw(None)(1.0)

@@ -206,6 +206,7 @@ def test_examples():
 def test_quantities():
     assert [bytes_text(x) for x in (0, 999, 1000, 12345678)] == ["0 B", "999 B", "1 kB", "12.3 MB"]
     assert [seconds_text(x) for x in (0, 2.5e-7, 0.0123, 61)] == ["", "250 ns", "12.3 ms", "61 s"]
+    assert [seconds_text(x) for x in (5e-17, 2e-12)] == ["0 ns", "0.002 ns"]
     assert [count_text(x) for x in (0, 3, 999.96e3)] == ["", "3", "1 M"]
     table = Table("t", ("n", "source"), [("1", "x" * 60), ("22", "y")], numbers=1)
     assert str(table).splitlines() == ["t", "   n  source", f"   1  {'x' * 45}...", "  22  y"]

@@ -5,6 +5,7 @@ import pytest
 
 import weft
 from weft import jit, lax, make_jaxpr, vmap
+from weft.errors import ShapeError
 from weft.extend import core
 
 
@@ -67,6 +68,9 @@ def test_types():
     assert core.mapped_aval(3, 0, aval).shape == (4,)
     assert core.unmapped_aval(5, 1, aval).shape == (3, 5, 4)
     assert core.mapped_aval(3, None, aval) is core.unmapped_aval(3, None, aval) is aval
+    for axis in (aval.ndim, -1):
+        with pytest.raises(ShapeError, match="mapped_aval: axes must be distinct and name axes of"):
+            core.mapped_aval(3, axis, aval)
     assert core.primal_dtype_to_tangent_dtype(np.dtype(np.int32)) == weft.dtypes.float0
     assert np.ndarray in core.array_types and int not in core.array_types
     assert core.valid_jaxtype(1.0) and not core.valid_jaxtype("a")

@@ -1,10 +1,13 @@
 """The smaller names of interpreters.batching."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import weft
 import weft.numpy as jnp
+from weft.errors import ShapeError
 from weft.interpreters import batching
 
 
@@ -84,3 +87,11 @@ def test_a_class_mapped_along_an_int_takes_no_other_axes():
         assert got.data.tolist() == [0, 1, 4]
     finally:
         batching.unregister_vmappable(Row)
+
+
+def test_axes_of_moveaxis_count_from_either_end():
+    x = np.zeros((2, 3, 4))
+    for src, dst in itertools.product(range(-3, 3), repeat=2):
+        assert batching.moveaxis(x, src, dst).shape == np.moveaxis(x, src, dst).shape
+    with pytest.raises(ShapeError, match="moveaxis: an axis of an array of rank 3 must be in"):
+        batching.moveaxis(x, 3, 0)

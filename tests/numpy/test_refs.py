@@ -1029,22 +1029,111 @@ def test_a_shared_reference_where_the_forward_rule_is_left_out():
     assert weft.grad(f)(1.0) == 1.0 and r[0] == 13.1875
 
 
-def test_references_that_a_function_must_not_share_with_its_rules_in_a_loop():
-    r = weft.new_ref(0.0)
-    count = lambda y: (weft.ref.addupdate(r, ..., 1.0), y)[1]
-    say = "a reference that a function and its rules share must not "
-    f = weft.custom_vjp(lambda x: count(x * 2))
-    f.defvjp(lambda x: (x * 2, None), lambda _, ct: (count(ct * 2),))
-    with pytest.raises(RefError, match=say + "be used by bwd as well; got one of <lambda>"):
-        weft.grad(in_scan(f))(1.0)
-    f = weft.custom_vjp(lambda x: x * r[...])
-    f.defvjp(lambda x: (count(x * 2), None), lambda _, ct: (ct * 2,))
-    with pytest.raises(RefError, match=say + "be written only by the rule; got one of <lambda>"):
-        weft.grad(in_scan(f))(1.0)
+def touch(how, r, by, default):
+    """Read an element of `r` if `how` has an r, and then write it if `how` has a w."""
+    y = r[0] if "r" in how else default
+    if "w" in how:
+        r[0] = r[0] * 0.5 + 0.1 * by
+    return y
+
+
+SHARING = [  # how a function, its fwd and its bwd use one reference
+    ("r", "r", "r"), ("r", "rw", ""), ("", "w", ""), ("", "", "w"), ("r", "r", "rw"),
+    ("rw", "rw", "rw"), ("w", "", "r"), ("", "w", "w"), ("", "r", "w"), ("w", "rw", "r"),
+]  # fmt: skip
+
+
+@pytest.mark.sample(one_in=6)
+@pytest.mark.parametrize("form", ["closed over", "passed"])
+@pytest.mark.parametrize("how", SHARING, ids=lambda how: "-".join(k or "none" for k in how))
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_a_function_and_its_rules_share_a_reference(wrap, how, form):
+    r, (around, times) = weft.new_ref(jnp.ones(2)), WRAPS[wrap]
+    primal, forward, backward = how
+
+    def sine(x, r):
+        return jnp.sin(x) * touch(primal, r, 1.0, 1.0)
+
+    def fwd(x, r, sin=jnp.sin):
+        factor = touch(forward, r, 2.0, 1.0)
+        return sin(x) * factor, (x, factor)
+
+    def bwd(r, residuals, ct, cos=jnp.cos):
+        x, factor = residuals
+        return ct * cos(x) * touch(backward, r, ct, factor)
+
+    if form == "passed":
+        g = weft.custom_vjp(sine)
+        g.defvjp(
+            lambda x, r: (lambda y, xs: (y, (xs, r)))(*fwd(x, r)),
+            lambda residuals, ct: (bwd(residuals[1], residuals[0], ct), None),
+        )
+        f = lambda x: g(x, r)
+    else:
+        f = weft.custom_vjp(lambda x: sine(x, r))
+        f.defvjp(lambda x: fwd(x, r), lambda residuals, ct: (bwd(r, residuals, ct),))
+    held = np.ones(2)  # in the order of time
+    for grad in (weft.grad(around(f)), weft.jit(weft.grad(around(f)))):
+        x, want, kept = 0.7, 1.0, []
+        for _ in range(times):
+            x, residuals = fwd(x, held, np.sin)
+            kept.append(residuals)
+        for residuals in reversed(kept):
+            want = bwd(held, residuals, want, np.cos)
+        assert grad(0.7) == pytest.approx(want, 1e-4)
+        assert r[...].tolist() == pytest.approx(held.tolist(), 1e-4)
+
+
+GLOBAL = weft.new_ref(0.0)
+
+
+def count_globally(y, by):
+    GLOBAL[...] += by
+    return y
+
+
+def test_rules_share_a_global_reference_through_functions_of_the_file():
     f = weft.custom_vjp(lambda x: x * 2)
-    f.defvjp(lambda x: (count(x * 2), None), lambda _, ct: (count(ct * 2),))
-    with pytest.raises(RefError, match="in a loop that is differentiated, must not use references"):
-        weft.grad(in_scan(f))(1.0)
+    f.defvjp(
+        lambda x: (count_globally(x * 2, 1.0), None),
+        lambda _, ct: (lambda: (count_globally(ct * 2, 100.0),))(),
+    )
+    assert weft.grad(in_scan(f))(1.0) == 8 and GLOBAL[...] == 303
+
+
+def reading_bwd(r, writes=""):
+    f = weft.custom_vjp(lambda x: jnp.sin(x) * r[0])
+    rule = lambda x, ct: (ct * jnp.cos(x) * touch("r" + writes, r, ct, 0.0),)
+    f.defvjp(lambda x: (jnp.sin(x) * r[0], x), rule)
+    return f
+
+
+@pytest.mark.parametrize("wrap", [weft.jit, in_scan], ids=["jit", "scan"])
+def test_bwd_reads_a_reference_that_is_not_mapped(wrap):
+    xs, r = jnp.array([0.5, 1.5]), weft.new_ref(jnp.full(2, 0.9))
+    f = wrap(reading_bwd(r))
+    want = [weft.grad(f)(x) for x in xs]
+    mapped = weft.grad(lambda xs: weft.vmap(f)(xs).sum())(xs)
+    np.testing.assert_allclose([mapped, weft.vmap(weft.grad(f))(xs)], [want, want], 1e-6)
+    f = wrap(reading_bwd(r, "w"))
+    for g in (weft.grad(lambda xs: weft.vmap(f)(xs).sum()), weft.vmap(weft.grad(f))):
+        with pytest.raises(RefError, match="vmap: a reference that is not mapped must not"):
+            g(xs)
+    f = weft.custom_vjp(jnp.sin)
+    f.defvjp(lambda x: (touch("w", r, 1.0, 0.0), (jnp.sin(x), x))[1], lambda x, ct: (ct,))
+    for g in (weft.grad(lambda xs: weft.vmap(wrap(f))(xs).sum()), weft.vmap(weft.grad(wrap(f)))):
+        with pytest.raises(RefError, match="vmap: a reference that is not mapped must not"):
+            g(xs)
+
+
+def test_references_that_a_function_must_not_share_with_its_rules_in_a_loop():
+    say = "a reference that a function and its rules share must not "
+    r = weft.new_ref(jnp.ones(2))
+    f = weft.custom_vjp(lambda x: x * r[0])
+    f.defvjp(lambda x: (x * touch("rw", r, 1.0, 0.0), None), lambda _, ct: (ct * 2,))
+    with pytest.raises(RefError, match=say + "be written by fwd where vmap does not map it"):
+        weft.vmap(weft.grad(in_scan(f)))(jnp.ones(2))
+    assert weft.vmap(in_scan(f))(jnp.ones(2)).tolist() == [1, 1]
     f = weft.custom_vjp(lambda x, r: x * r[...])
     f.defvjp(lambda x, r: (x * r[...], None), lambda _, ct: (ct * 2, None))
 
@@ -1054,6 +1143,20 @@ def test_references_that_a_function_must_not_share_with_its_rules_in_a_loop():
 
     with pytest.raises(RefError, match=say + "hold differentiated values; got one of <lambda>"):
         weft.grad(inside)(1.0)
+
+    def use(x):
+        own = weft.new_ref(jnp.ones(2))
+        f = weft.custom_vjp(lambda x: x * 2)
+        f.defvjp(lambda x: (x * 2, None), lambda _, ct: (ct * touch("w", own, 1.0, 0.0),))
+        return f(x) + own[0]
+
+    with pytest.raises(RefError, match=say + "be made within if bwd uses it"):
+        weft.grad(in_scan(use))(1.0)
+    r = weft.new_ref(1.0)
+    f.defvjp(lambda x, r: (x * r[...], r), lambda r, ct: (ct * r[...], None))
+    for wrap in (weft.jit, lambda g: g):
+        with pytest.raises(TypeError, match="has no forward-mode derivative"):
+            wrap(lambda t: weft.jvp(in_scan(lambda x: f(x, r)), (1.0,), (t,))[1])(1.0)
 
 
 def test_a_result_beside_a_reference_that_a_function_writes_may_be_unused():

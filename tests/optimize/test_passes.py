@@ -11,7 +11,7 @@ from tests.core.toys import cos, f32, make, sin
 from tests.passes.random_programs import make_program
 from weft import numpy as jnp
 from weft.core.facts import Runs
-from weft.core.jaxpr import bodies_of, subjaxprs
+from weft.core.jaxpr import ClosedJaxpr, bodies_of, subjaxprs
 from weft.optimize.passes import DEFAULT, PASSES, find_passes, run_passes
 from weft.options import config
 from weft.passes.check import check_jaxpr
@@ -195,3 +195,15 @@ def test_derivatives_of_high_order_are_shortened():
         np.testing.assert_allclose(weft.jit(f)(0.3), polynomial(np.tanh(0.3)), rtol=1e-10)
     rows = weft.make_jaxpr(lambda x: [x * 1.0 for _ in range(1001)])(np.ones(3))
     assert len(run_passes(rows).eqns) > 1000  # as programs on arrays are left
+
+
+@pytest.mark.parametrize("name", [n for n in dir(weft.passes) if n.islower() and n[0] != "_"])
+def test_passes_take_closed_programs_and_names_of_arguments(name):
+    apply = getattr(weft.passes, name)
+    consts = jnp.arange(3.0)
+    program = weft.make_jaxpr(lambda x: (jnp.sin(x) + jnp.sin(x), jnp.cos(x))[0] + consts)(1.0)
+    found = apply(program)
+    assert type(found) is ClosedJaxpr and found.consts == program.consts
+    np.testing.assert_allclose(found(2.0)[0], program(2.0)[0], 1e-6)
+    named = apply(jaxpr=program.jaxpr)
+    assert len(named.eqns) == len(found.eqns)

@@ -19,6 +19,7 @@ from weft.core.trace import Trace, Tracer, current, is_eager, run_once
 from weft.util import EMPTY_CELL, fun_name
 from weft.xla.array import ArrayImpl
 
+_PACKAGE = __name__.partition(".")[0] + "."
 MAX_OBJECTS = 4096  # looked at in one search; a tracer nested deeper is not found
 # What holds no tracer, or nothing that a function means to refer to.
 _LEAVES = (
@@ -52,8 +53,8 @@ def find_parts(x: Any) -> Iterable[Any]:
     """List the objects that an object refers to."""
     if isinstance(x, types.FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if c != EMPTY_CELL]
-        refs = [r for r in map(x.__globals__.get, x.__code__.co_names) if type(r) is Ref]
-        return [*cells, *refs, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+        defaults = [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+        return [*cells, *find_globals(x, x.__code__), *defaults]
     if isinstance(x, types.MethodType):
         return [x.__self__, x.__func__]
     if isinstance(x, functools.partial):
@@ -64,6 +65,20 @@ def find_parts(x: Any) -> Iterable[Any]:
         return x
     inside = [getattr(x, name) for name in getattr(type(x), "__slots__", ()) if hasattr(x, name)]
     return [*inside, *getattr(x, "__dict__", {}).values()]
+
+
+def find_globals(fun: types.FunctionType, code: types.CodeType) -> list:
+    """List the references, and the functions of the same file, that a function names.
+
+    Functions of this package use no reference of their own, and are many.
+    """
+    around = fun.__globals__
+    if around.get("__name__", "").startswith(_PACKAGE):
+        return []
+    found = [x for x in map(around.get, code.co_names) if type(x) in (Ref, types.FunctionType)]
+    inner = [c for c in code.co_consts if type(c) is types.CodeType]
+    found += [x for c in inner for x in find_globals(fun, c)]
+    return [x for x in found if getattr(x, "__globals__", around) is around]
 
 
 class Substitution(Trace):

@@ -182,11 +182,15 @@ class Call(Holder, SeriesRule):
         return eqn.replace(invars=invars, outvars=outvars, params=params)
 
     def discharge(self, params, refs, written, verb):
-        jaxpr = self.transform(verb, params, range(len(refs)), written)
-        ends = lambda ins, outs: (ins, [*outs, *[ins[i] for i in written]])
-        _, params = self.rebuild(params, jaxpr, ends)
+        jaxpr, handed = self.transform(verb, params, range(len(refs)), written)
+
+        def arrange(ins: Sequence, outs: Sequence) -> tuple[list, list]:
+            return [*ins, *[ins[i] for i in handed]], [*outs, *[ins[i] for i in written]]
+
+        _, params = self.rebuild(params, jaxpr, arrange)
         count = len(jaxpr.outvars) - len(written)
-        return params, range(len(refs)), [*range(count), *[~i for i in written]]
+        order = [*range(len(refs)), *[~i for i in handed]]
+        return params, order, [*range(count), *[~i for i in written]]
 
     def checked(self, trace, args, params):
         program = checkify_jaxpr(params[self.program], trace.errors)

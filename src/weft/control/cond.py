@@ -145,10 +145,17 @@ class Cond(Holder, SeriesRule, SavingRule):
 
     def discharge(self, params, refs, written, verb):
         operands = range(1, len(refs))
-        branches = tuple([verb(b, operands, written) for b in params["branches"]])
+        made = [verb(b, operands, written) for b in params["branches"]]
+        handed = sorted({i for _, own in made for i in own})
+        avals = params["branches"][0].in_avals
+        branches = []
+        for branch, own in made:
+            at = {i: len(operands) + k for k, i in enumerate(own)}
+            more = [at.get(i, avals[i - 1]) for i in handed]
+            branches.append(take_inputs(branch, (*range(len(operands)), *more)))
         count = len(branches[0].outvars) - len(written)
         places = [*range(count), *[~i for i in written]]
-        return {"branches": branches}, range(len(refs)), places
+        return {"branches": tuple(branches)}, [*range(len(refs)), *[~i for i in handed]], places
 
     def checked(self, trace, args, params):
         branches, program = check_branches(params["branches"], trace.errors)

@@ -15,7 +15,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, Var
 from weft.core.primitive import Axis, Body, Linear, Primitive, Zero, tangents_of
-from weft.core.ref import is_ref
+from weft.core.ref import AbstractRef, is_ref, write_error
 from weft.core.source import own_lines
 from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer, run_once
@@ -25,7 +25,7 @@ from weft.passes.discharge import state_effects
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
-from weft.primitives.state import discharge_fwd_rule
+from weft.primitives.state import discharge_fwd_rule, writes_of_rule
 from weft.transforms.batch import batch_jaxpr, batch_to_front, mapped_aval, unmapped_aval
 from weft.transforms.check import CheckTrace, skip_checks
 from weft.transforms.jvp import jvp, jvp_jaxpr
@@ -109,14 +109,19 @@ class CustomCall(Call):
         n, held = params["num_consts"], num_held(params)
         own = [i for i in written if i < n]
         shared = [i for i in written if i >= n]  # with the rules
-        params = self.discharge_rules(params, refs[n:], [i - n for i in shared])
-        call = verb(params["call_jaxpr"], range(len(refs)), written)
+        handed = [i for i in verb.given if i >= n]
+        params = self.discharge_rules(
+            params, refs[n:], [i - n for i in shared], [i - n for i in handed]
+        )
+        avals = params["call_jaxpr"].in_avals
+        call, _ = verb(params["call_jaxpr"], range(len(refs)), written, False)
         kept = [i for i in range(n - held) if i not in own]
-        order = [*kept, *range(n - held, n), *own, *range(n, len(refs))]
+        order = [*kept, *range(n - held, n), *own, *range(n, len(refs)), *[~i for i in handed]]
         count = len(call.outvars) - len(written)
         last, end = count - held, count + len(own)
         results = [*range(last), *range(end, len(call.outvars)), *range(last, end)]
-        invars, outvars = [call.invars[i] for i in order], [call.outvars[k] for k in results]
+        invars = [call.invars[i] if i >= 0 else Var(avals[~i]) for i in order]
+        outvars = [call.outvars[k] for k in results]
         call = call.replace(invars=invars, outvars=outvars)
         if own:
             params = {**params, "num_held": held + len(own)}
@@ -124,9 +129,16 @@ class CustomCall(Call):
         return {**params, "call_jaxpr": call}, order, [places[k] for k in results]
 
     def discharge_rules(
-        self, params: dict, refs: Sequence[Hashable | None], written: Sequence[int]
+        self,
+        params: dict,
+        refs: Sequence[Hashable | None],
+        written: Sequence[int],
+        handed: Sequence[int],
     ) -> dict:
-        """The parameters where rules are given values of `refs`; the function writes `written`."""
+        """The parameters where rules are given values of `refs`.
+
+        The function, or its rule, writes those `written`. Those `handed` are its last operands.
+        """
         if any(r is not None for r in refs):
             raise RefError(
                 f"{self.name}: a rule of forward mode must not use references that the function "
@@ -313,11 +325,21 @@ class CustomVJP(CustomCall):
         held = slice(n - num_held(params), n)
         return [*outs, *stored, *primals[held]], [*dots, *tangents[held]]
 
-    def discharge_rules(self, params, refs, written):
+    def discharge_rules(self, params, refs, written, handed):
         if params["jvp"] is not None or all(r is None for r in refs):
-            return super().discharge_rules(params, refs, written)
-        fwd = discharge_fwd_rule(params["fwd"], refs, written, params["name"])
+            return super().discharge_rules(params, refs, written, handed)
+        fwd = discharge_fwd_rule(params["fwd"], refs, written, handed, params["name"])
         return {**params, "fwd": fwd, "num_stored": num_stored(params) + len(written)}
+
+    def rule_writes(self, params):
+        call, fwd = params["call_jaxpr"], params["fwd"]
+        own = call.in_avals[params["num_consts"] :]
+        if params["jvp"] is not None or AbstractRef not in map(type, own):
+            return ()
+        key = ("rule_writes", fwd)
+        if key not in call.memo:
+            call.memo[key] = writes_of_rule(fwd, own, params["name"])
+        return call.memo[key]
 
     def batch(self, axis, args, dims, **params):
         outs = self.apply(*args, **self.batch_params(axis, dims, params))
@@ -330,41 +352,63 @@ class CustomVJP(CustomCall):
         return {
             **params,
             "call_jaxpr": batch_call(params["call_jaxpr"], axis, dims),
-            "fwd": batch_fwd_rule(params["fwd"], axis, own),
+            "fwd": batch_fwd_rule(params["fwd"], axis, own, lambda: self.rule_writes(params)),
             "jvp": None if rule is None else batch_jvp_rule(rule, axis, own),
         }
 
 
-def batch_fwd_rule(fwd: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
-    """Return a forward rule mapped over `axis`; the primals have axes `dims`."""
+def batch_fwd_rule(
+    fwd: Callable, axis: Axis, dims: Sequence[int | None], writes: Callable[[], Sequence[int]]
+) -> Callable:
+    """Return a forward rule mapped over `axis`; the primals have axes `dims`.
+
+    `writes` returns the primals that are references which the rule writes to. They must be mapped.
+    """
 
     def mapped(primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
+        if any(d is None and is_ref(x) for x, d in zip(primals, dims, strict=True)):
+            for i in writes():
+                if dims[i] is None:
+                    raise write_error(primals[i].aval, axis)
         found: list = []
 
         def flat(*xs: Any) -> list:
             outs, residuals, pull = fwd(xs, perturbed)
-            found[:] = len(outs), pull
-            return [*outs, *residuals]
+            refs = places_of_refs(residuals, xs)
+            found[:] = len(outs), pull, refs
+            return [*outs, *[r for r in residuals if not is_ref(r)]]
 
         both = batch_to_front(flat, primals, dims, axis)
-        count, pull = found
-        return both[:count], both[count:], batch_pull_rule(pull, axis, dims)
+        count, pull, refs = found
+        residuals = insert_at(both[count:], {k: primals[i] for k, i in refs.items()})
+        held = {k: dims[i] for k, i in refs.items()}
+        return both[:count], residuals, batch_pull_rule(pull, axis, dims, held)
 
     mapped.__name__ = getattr(fwd, "__name__", "fwd")
     return mapped
 
 
-def batch_pull_rule(pull: Callable, axis: Axis, dims: Sequence[int | None]) -> Callable:
-    """Return a pullback mapped over `axis`. All its operands have the axis in front.
+def places_of_refs(residuals: Sequence, primals: Sequence) -> dict[int, int]:
+    """Return which residuals are references, and which primals they are."""
+    places = {id(x): i for i, x in enumerate(primals)}
+    return {k: places[id(r)] for k, r in enumerate(residuals) if is_ref(r)}
+
+
+def batch_pull_rule(
+    pull: Callable, axis: Axis, dims: Sequence[int | None], refs: dict[int, int | None]
+) -> Callable:
+    """Return a pullback mapped over `axis`. All its operands but `refs` have the axis in front.
 
     `dims` are the axes of the primals. The cotangent of an unmapped primal is summed over the axis.
+    `refs` has the axes of the residuals that are references.
     """
 
     def mapped(residuals: Sequence, cts: Sequence) -> list:
         n = len(residuals)
         operands = [*residuals, *cts]
         flat = lambda *xs: pull(xs[:n], xs[n:])
-        grads = batch_sparse(flat, operands, [0] * len(operands), axis)
+        fronts = [refs.get(i, 0) for i in range(len(operands))]
+        grads = batch_sparse(flat, operands, fronts, axis)
         return [
             unbatch_ct(g) if d is None else move_ct_axis(g, d)
             for g, d in zip(grads, dims, strict=True)
@@ -465,12 +509,15 @@ class CustomLinear(Primitive):
     def batch(self, axis, args, dims, **params):
         n, rule = params["num_residuals"], params["jvp"]
         residuals = [
-            batched_at_front(x, d, axis.size) for x, d in zip(args[:n], dims[:n], strict=True)
+            x if is_ref(x) else batched_at_front(x, d, axis.size)
+            for x, d in zip(args[:n], dims[:n], strict=True)
         ]
-        params["bwd"] = batch_pull_rule(params["bwd"], axis, dims[n:])
+        refs = {i: dims[i] for i, x in enumerate(residuals) if is_ref(x)}
+        params["bwd"] = batch_pull_rule(params["bwd"], axis, dims[n:], refs)
+        fronts = [refs.get(i, 0) for i in range(n)]
         if rule is not None:
             params["jvp"] = lambda rs, ts: batch_to_front(
-                lambda *xs: rule(xs[:n], xs[n:]), [*rs, *ts], [*[0] * n, *dims[n:]], axis
+                lambda *xs: rule(xs[:n], xs[n:]), [*rs, *ts], [*fronts, *dims[n:]], axis
             )
         params["out_avals"] = tuple(unmapped_aval(a, axis.size, 0) for a in params["out_avals"])
         outs = self.apply(*residuals, *args[n:], **params)
@@ -533,8 +580,7 @@ def forward_for_remat(
 
     def flat(*xs: Any) -> list:
         outs, residuals, pull = params["fwd"](xs[n:], moves)
-        refs = {k: [*map(id, xs)].index(id(r)) for k, r in enumerate(residuals) if is_ref(r)}
-        found[:] = len(outs), pull, refs
+        found[:] = len(outs), pull, places_of_refs(residuals, xs)
         return [*outs, *xs[n - held : n], *[r for r in residuals if not is_ref(r)]]
 
     held = num_held(params)

@@ -188,8 +188,8 @@ class While(Loop):
                 "Hint: write in the body."
             )
         carry = range(n + m, len(refs))
-        body = verb(params["body_jaxpr"], range(n, len(refs)), written)
-        cond = verb(params["cond_jaxpr"], [*range(n), *carry])
+        body, handed = verb(params["body_jaxpr"], range(n, len(refs)), written)
+        cond, _ = verb(params["cond_jaxpr"], [*range(n), *carry], (), False)  # of no derivative
         count = len(params["body_jaxpr"].outvars)
         outs, last = cut_pieces(body.outvars, (count,))
         consts = [i for i in range(n, n + m) if i not in written]
@@ -197,11 +197,12 @@ class While(Loop):
         seen = [again.pop(refs[i], None) or Var(body.invars[i - n].aval) for i in written]
         looked = [i for i in range(n) if cond.invars[i] not in seen]
         cond = cond.replace(invars=[*[cond.invars[i] for i in looked], *seen, *cond.invars[n:]])
-        invars = [body.invars[i - n] for i in (*consts, *written, *carry)]
+        place = {~i: len(refs) + k for k, i in enumerate(handed)}
+        order = [*consts, *place, *written, *carry]
+        invars = [body.invars[place.get(i, i) - n] for i in order]
         body = body.replace(invars=invars, outvars=[*last, *outs])
-        params = while_params(cond, body, len(looked), len(consts), params)
-        order = [*looked, *consts, *written, *carry]
-        return params, order, [*[~i for i in written], *range(count)]
+        params = while_params(cond, body, len(looked), len(consts) + len(handed), params)
+        return params, [*looked, *order], [*[~i for i in written], *range(count)]
 
     def dce(self, eqn, live):
         invars, params, live = narrow_while(eqn.invars, eqn.params, live)
@@ -384,16 +385,17 @@ class Reversal(Holder):
     def discharge(self, params, refs, written, verb):
         n = 1 + params["advance_nconsts"]
         m = n + params["pull_nconsts"]
-        pull = verb(params["pull_jaxpr"], range(n, len(refs)), written)
+        pull, handed = verb(params["pull_jaxpr"], range(n, len(refs)), written)
         outs, last = cut_pieces(pull.outvars, (len(params["pull_jaxpr"].outvars),))
         ys = len(refs) - len(outs)
         consts = [i for i in range(n, m) if i not in written]
-        order = [*consts, *range(m, ys), *written, *range(ys, len(refs))]
-        invars = [pull.invars[i - n] for i in order]
+        place = {~i: len(refs) + k for k, i in enumerate(handed)}
+        order = [*consts, *place, *range(m, ys), *written, *range(ys, len(refs))]
+        invars = [pull.invars[place.get(i, i) - n] for i in order]
         params = {
             **params,
             "pull_jaxpr": pull.replace(invars=invars, outvars=[*last, *outs]),
-            "pull_nconsts": len(consts),
+            "pull_nconsts": len(consts) + len(handed),
         }
         return params, [*range(n), *order], [*[~i for i in written], *range(len(outs))]
 

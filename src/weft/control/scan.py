@@ -139,13 +139,16 @@ class Scan(Loop, SavingRule):
         n, m = count_groups(params)
         carried = [i for i in written if i < n]
         rows = [i for i in written if i >= n + m]
-        body = verb(params["jaxpr"], range(len(refs)), [*carried, *rows])
-        order = [*[i for i in range(n) if i not in carried], *carried, *range(n, len(refs))]
+        body, handed = verb(params["jaxpr"], range(len(refs)), [*carried, *rows])
+        consts = [*[i for i in range(n) if i not in carried], *[~i for i in handed if i < n]]
+        order = [*consts, *carried, *range(n, len(refs)), *[~i for i in handed if i >= n]]
         count = len(params["jaxpr"].outvars)
         outs, last, ends = cut_pieces(body.outvars, (count, len(carried)))
-        body = body.replace(invars=[body.invars[i] for i in order], outvars=[*last, *outs, *ends])
-        linear = [params["linear"][i] for i in order]
-        sizes = n - len(carried), m + len(carried)
+        place = {~i: len(refs) + k for k, i in enumerate(handed)}
+        invars = [body.invars[place.get(i, i)] for i in order]
+        body = body.replace(invars=invars, outvars=[*last, *outs, *ends])
+        linear = [i >= 0 and params["linear"][i] for i in order]
+        sizes = len(consts), m + len(carried)
         places = [*[~i for i in carried], *range(count), *[~i for i in rows]]
         return scan_params(body, *sizes, params, linear), order, places
 

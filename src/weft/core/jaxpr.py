@@ -8,6 +8,7 @@ in pretty.py, making one from Python in stage.py; checks and rewrites are in pas
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -485,9 +486,18 @@ ITSELF = object()  # in the place of a jaxpr in its own memo, which would else k
 
 
 def memo_jaxpr(verb: Callable) -> Callable:
-    """Make a `verb_jaxpr(jaxpr, *args)` function remember its results on the jaxpr itself."""
+    """Make a `verb_jaxpr(jaxpr, *args)` function remember its results on the jaxpr itself.
 
-    def remembering(jaxpr: Jaxpr, *args: Any) -> Any:
+    Of a ClosedJaxpr the program is transformed, and the values of its constvars stay.
+    """
+
+    def remembering(jaxpr: Any, *args: Any, **named: Any) -> Any:
+        if named:
+            jaxpr, *given = inspect.signature(verb).bind(jaxpr, *args, **named).args
+            args = tuple(given)
+        if type(jaxpr) is ClosedJaxpr:
+            out = remembering(jaxpr.jaxpr, *args)
+            return jaxpr.replace(jaxpr=out) if type(out) is Jaxpr else out
         key = (verb, args)
         out = jaxpr.memo.get(key)
         if out is None:

@@ -180,13 +180,22 @@ def is_ref(x: Any) -> bool:
     return type(getattr(x, "aval", None)) is AbstractRef
 
 
+def find_mapping(ref: Any) -> Trace | None:
+    """Return a trace that maps the present function and not the reference; None without one."""
+    home = getattr(ref, "owner", None) or ref.trace
+    for trace in walk_up(current.trace):
+        if trace is home:
+            return None
+        if hasattr(trace, "axis"):
+            return trace
+    return None
+
+
 def check_write(ref: Ref) -> None:
     """Raise where a mapped function writes to a reference from outside, which is not mapped."""
-    for trace in walk_up(current.trace):
-        if trace is ref.trace:
-            return
-        if hasattr(trace, "axis"):
-            raise write_error(ref.aval, trace)
+    trace = find_mapping(ref)
+    if trace is not None:
+        raise write_error(ref.aval, trace)
 
 
 def write_error(aval: AbstractRef, trace: Any) -> RefError:

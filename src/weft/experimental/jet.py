@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from weft import dtypes
 from weft.api.functions import FlatFun, check_callable
 from weft.api.grad import jvp
@@ -19,7 +21,7 @@ from weft.core.trace import use
 from weft.errors import PytreeError, ShapeError
 from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.elementwise import div, mul
-from weft.primitives.layout import broadcast_in_dim, convert, instantiate, zeros
+from weft.primitives.layout import broadcast_in_dim, convert, copy, instantiate, zeros
 from weft.pytrees import flatten, structure, tree_map, unflatten
 from weft.run.rules import forget_rules
 from weft.scipy.special import factorial
@@ -125,10 +127,7 @@ def jet(
     flat = FlatFun(fun, tree, "jet")
     outs, found = flat_jet(flat, values, path, order)
     lists = [
-        [
-            scale_term(mul, zeros(typeof(y).to_tangent()) if t is None else t, n)
-            for t, n in zip(ts, scales)
-        ]
+        [find_zeros(y) if t is None else scale_term(mul, t, n) for t, n in zip(ts, scales)]
         for y, ts in zip(outs, found, strict=True)
     ]
     return unflatten(flat.out_tree, outs), unflatten(flat.out_tree, lists)
@@ -420,6 +419,12 @@ def check_term(t: Any, x: Any) -> Any:
         )
     term = convert(term, aval.dtype)
     return term if term.shape == aval.shape else broadcast_in_dim(term, aval.shape, ())
+
+
+def find_zeros(y: Any) -> Any:
+    """Return the zero term of a result, an array also where a number would do."""
+    zero = zeros(typeof(y).to_tangent())
+    return copy(zero) if isinstance(zero, float | complex | np.inexact) else zero
 
 
 def scale_term(op: Callable, x: Any, n: int) -> Any:

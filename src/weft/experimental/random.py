@@ -12,6 +12,7 @@ import numpy as np
 
 from weft import random
 from weft.core.ref import Ref
+from weft.core.trace import is_eager
 from weft.numpy.creation import asarray, zeros
 from weft.numpy.refs import new_ref
 from weft.pytrees import register_dataclass
@@ -103,8 +104,8 @@ def stateful_rng(seed: Any = None, *, impl: str | None = None) -> StatefulPRNG:
 
     Args:
       seed: an integer, or an integer scalar array. If it is None, the default, the system provides
-        a seed. In a function under `jit` this happens while the function is traced, so that every
-        call of the program has the same seed.
+        a seed. A function that is transformed must pass one: it is traced once, so that every call
+        of the program would have the same seed.
       impl: the name of the generator, `"threefry2x32"`, `"rbg"` or `"unsafe_rbg"`. None, the
         default, is the generator that `random.key` has by default.
 
@@ -114,6 +115,7 @@ def stateful_rng(seed: Any = None, *, impl: str | None = None) -> StatefulPRNG:
     Raises:
       ValueError: `impl` is not the name of a generator.
       DtypeError: `seed` is not a number.
+      TypeError: there is no seed, in a function that is transformed.
 
     >>> rng = stateful_rng(42)
     >>> first, second = rng.uniform(), weft.jit(rng.uniform)()
@@ -121,5 +123,10 @@ def stateful_rng(seed: Any = None, *, impl: str | None = None) -> StatefulPRNG:
     (False, 2)
     """
     if seed is None:
+        if not is_eager():
+            raise TypeError(
+                "stateful_rng: a function that is transformed must pass a seed; got None. "
+                "Hint: make the generator outside, or pass the seed as an argument."
+            )
         seed = int(np.random.SeedSequence().generate_state(1)[0])
     return StatefulPRNG(random.key(seed, impl=impl), new_ref(0))

@@ -51,6 +51,8 @@ def scale_text(x: float, units: Sequence[str]) -> str:
     while abs(x) >= 999.5 and larger:
         x /= 1000
         unit, *larger = larger
+    if abs(x) < 0.0005:  # 5e-08 ns would be a riddle
+        x = 0.0
     return f"{x:.3g} {unit}".rstrip() if x < 999.5 else f"{x:.0f} {unit}".rstrip()
 
 

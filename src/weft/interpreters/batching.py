@@ -16,6 +16,7 @@ from weft.api.vmap import VMAPPABLE, Vmappable
 from weft.core.aval import typeof
 from weft.core.primitive import Axis, Primitive
 from weft.interpreters.defining import Rules, list_pair, unlist_pair
+from weft.primitives.families import normalize_axis
 from weft.primitives.layout import batched_at_front as bdim_at_front
 from weft.primitives.layout import broadcast_in_dim, transpose
 from weft.transforms.batch import BatchTrace, BatchTracer
@@ -152,11 +153,15 @@ def moveaxis(x: Any, src: int | None, dst: int) -> Any:
 
     Args:
       x: an array of any shape and dtype.
-      src: the axis to move, an int that is not negative. For `not_mapped` the result is `x`.
-      dst: the position of the axis in the result, an int that is not negative.
+      src: the axis to move, an int; negative axes count from the end. For `not_mapped` the result
+        is `x`.
+      dst: the position of the axis in the result, an int; negative ones count from the end.
 
     Returns:
       An array of the dtype of `x`.
+
+    Raises:
+      ShapeError: `x` does not have the axis.
 
     >>> from weft.interpreters import batching
     >>> x = jnp.ones((2, 3, 4))
@@ -167,7 +172,9 @@ def moveaxis(x: Any, src: int | None, dst: int) -> Any:
     """
     if src is not_mapped or src == dst:
         return x
-    order = [i for i in range(typeof(x).ndim) if i != src]
+    ndim = typeof(x).ndim
+    src, dst = (normalize_axis("moveaxis", axis, ndim) for axis in (src, dst))
+    order = [i for i in range(ndim) if i != src]
     order.insert(dst, src)
     return transpose(x, order)
 

@@ -62,6 +62,7 @@ def prune_jaxpr(
     return None if found is jaxpr else found, used_inputs
 
 
+@memo_jaxpr
 def drop_dead_code(jaxpr: Jaxpr) -> Jaxpr:
     """Return a program without the equations that no result needs.
 

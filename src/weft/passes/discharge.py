@@ -8,9 +8,9 @@ programs passes values into and out of them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, memo_jaxpr, variables_in
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, jaxprs_in_params, memo_jaxpr, variables_in
 from weft.core.primitive import Primitive
 from weft.core.ref import MAKE, AbstractRef, StateEffect
 from weft.core.source import inner_source, source_line
@@ -77,6 +77,48 @@ def iter_state(prim: Primitive, params: dict[str, Any]) -> Iterator[tuple[int, S
                     yield from ((places[i], e) for e in kinds)
 
 
+class RuleRefs(NamedTuple):
+    """The references that the rules of functions in a program may use, as places of its inputs.
+
+    A program that is differentiated keeps the calls of functions with rules of their own.
+
+    Attributes:
+      given: the references that a backward rule may be given. It runs when the program has ended,
+        so that it needs the reference itself beside the value that goes through the program.
+      stored: the references that a forward rule may write to.
+    """
+
+    given: tuple[int, ...]
+    stored: tuple[int, ...]
+
+    def among(self, operands: Sequence[int | None]) -> RuleRefs:
+        """Return the same references as places among `operands`, which are places here."""
+        place = lambda chosen: tuple([k for k, i in enumerate(operands) if i in chosen])
+        return RuleRefs(*map(place, self))
+
+
+@memo_jaxpr
+def rule_writes(jaxpr: Jaxpr) -> frozenset[int]:
+    """Return the inputs that are references which forward rules in a program write to."""
+    written = {
+        eqn.invars[i]
+        for eqn in jaxpr.eqns
+        if not eqn.primitive.memoize_type and any(type(a.aval) is AbstractRef for a in eqn.invars)
+        for i in iter_rule_writes(eqn.primitive, eqn.params)
+    }
+    return frozenset(i for i, v in enumerate(jaxpr.invars) if v in written)
+
+
+def iter_rule_writes(prim: Primitive, params: dict[str, Any]) -> Iterator[int]:
+    """Return the operands that are references which forward rules in an application write to."""
+    if hasattr(prim, "rule_writes"):
+        yield from [i + params["num_consts"] for i in prim.rule_writes(params)]
+    for body in prim.bodies(params):
+        if body.jaxpr is not None:
+            places = body.operands or range(len(body.jaxpr.invars))
+            yield from [places[i] for i in rule_writes(body.jaxpr)]
+
+
 def discharge_state(
     jaxpr: Jaxpr, should_discharge: Sequence[bool] | bool = True
 ) -> tuple[Jaxpr, tuple[int, ...]]:
@@ -112,22 +154,31 @@ def discharge_state(
     refs = [i for i, a in enumerate(jaxpr.in_avals) if type(a) is AbstractRef and marks[i]]
     effects = state_effects(jaxpr)
     written = tuple(i for i in refs if any(e.writes for e in effects.get(i, ())))
-    return discharge_jaxpr(jaxpr, tuple(refs), written, True), written
+    return discharge_jaxpr(jaxpr, tuple(refs), written), written
 
 
-@memo_jaxpr
 def discharge_jaxpr(
-    jaxpr: Jaxpr, refs: tuple[int, ...] = (), finals: tuple[int, ...] = (), lowers: bool = True
+    jaxpr: Jaxpr, refs: tuple[int, ...] = (), finals: tuple[int, ...] = ()
 ) -> Jaxpr:
     """`jaxpr` with arrays for the inputs `refs`, and what `finals` of them hold as last results.
 
-    `lowers`: it is for nothing else but to be lowered, so that custom rules need not be kept.
+    It is for nothing else but to be lowered: custom rules are not kept.
     """
-    if lowers:
+    return discharge_walk(jaxpr, refs, finals, None)[0]
+
+
+@memo_jaxpr
+def discharge_walk(
+    jaxpr: Jaxpr, refs: tuple[int, ...], finals: tuple[int, ...], rules: RuleRefs | None
+) -> tuple[Jaxpr, list[int]]:
+    """Return the program of `discharge_jaxpr`, and which references are its last inputs.
+
+    These are for backward rules, where `rules` allows. If `rules` is None, no rule is kept.
+    """
+    if rules is None:
         jaxpr = inline_calls(jaxpr)
     trace = StageTrace(None, jaxpr.name)
-    work = Discharge(trace, lowers)
-    work.given.update(jaxpr.invars)
+    work = Discharge(trace, jaxpr.invars, rules)
     for i, v in enumerate(jaxpr.invars):
         if i in refs:
             work.refs.add(v)
@@ -147,19 +198,21 @@ def discharge_jaxpr(
     outvars = run_staged(trace, write, ())
     if trace.consts:
         raise NotImplementedError("discharge: an index must not use arrays of its own.")
-    return Jaxpr(jaxpr.constvars, trace.args, outvars, trace.eqns, name=jaxpr.name)
+    program = Jaxpr(jaxpr.constvars, trace.args, outvars, trace.eqns, name=jaxpr.name)
+    return program, [*map(jaxpr.invars.index, work.handed)]
 
 
 class Discharge:
     """One walk, with each variable's value. For a variable in `refs` it is the present array."""
 
-    def __init__(self, trace: StageTrace, lowers: bool):
+    def __init__(self, trace: StageTrace, invars: Sequence[Var], rules: RuleRefs | None):
         self.trace = trace
-        self.lowers = lowers
+        self.rules = rules
         self.env: dict[Any, Any] = {}
         self.refs: set[Any] = set()
-        self.given: set[Any] = set()  # inputs
+        self.given = {v: i for i, v in enumerate(invars)}
         self.ended: set[Any] = set()
+        self.handed: dict[Any, Any] = {}  # references that are inputs beside their values
 
     def read(self, atom: Any) -> Any:
         """The value of an atom."""
@@ -173,6 +226,21 @@ class Discharge:
             )
         return self.env[atom]
 
+    def rules_of(self, refs: Sequence[Any]) -> RuleRefs | None:
+        """The references among operands that rules may use. Rules may write to those made here."""
+        if self.rules is None:
+            return None
+        places = [self.given.get(r) for r in refs]
+        within = [r in self.refs and p is None for r, p in zip(refs, places, strict=True)]
+        given, stored = self.rules.among(places)
+        return RuleRefs(given, (*stored, *[k for k, w in enumerate(within) if w]))
+
+    def hand(self, ref: Any) -> Any:
+        """A reference itself; it becomes an input."""
+        if ref not in self.handed:
+            self.handed[ref] = self.trace.new_arg(ref.aval)
+        return self.handed[ref]
+
     def step(self, eqn: Eqn) -> None:
         """Write what an equation stands for."""
         prim, params = eqn.primitive, eqn.params
@@ -180,10 +248,13 @@ class Discharge:
         kept = not used and any(type(a.aval) is AbstractRef for a in eqn.invars)
         if type(prim.effect) is StateEffect and not (kept and prim.effect is not MAKE):
             self.touch(eqn)
-        elif used or (not prim.memoize_type and holds_state(params)):
+        elif not prim.memoize_type and (
+            holds_state(params) or (used and next(jaxprs_in_params(params), None) is not None)
+        ):
             self.thread(eqn)
-        else:
-            atoms = [a if type(a) is Literal else self.trace.atom(self.env[a]) for a in eqn.invars]
+        else:  # if it has references, it is the linear map that a backward rule transposes
+            value = lambda v: self.hand(v) if self.rules and v in self.refs else self.env[v]
+            atoms = [a if type(a) is Literal else self.trace.atom(value(a)) for a in eqn.invars]
             self.trace.eqns.append(eqn.replace(invars=atoms))
             for v in eqn.outvars:
                 self.env[v] = StagedTracer(self.trace, v.aval, v)
@@ -205,8 +276,10 @@ class Discharge:
         for a in eqn.invars:
             self.read(a)
         refs = [a if type(a) is not Literal and a in self.refs else None for a in eqn.invars]
-        params, order, places = thread_state(eqn.primitive, eqn.params, refs, self.lowers)
-        operands = [self.read(eqn.invars[i]) for i in order]
+        params, order, places = thread_state(eqn.primitive, eqn.params, refs, self.rules_of(refs))
+        operands = [
+            self.read(eqn.invars[i]) if i >= 0 else self.hand(eqn.invars[~i]) for i in order
+        ]
         outs = self.trace.process(eqn.primitive, operands, params)
         for place, y in zip(places, outs, strict=True):
             self.env[eqn.outvars[place] if place >= 0 else eqn.invars[~place]] = y
@@ -230,34 +303,57 @@ def freed_outside(eqn: Eqn) -> RefError:
 
 
 def thread_state(
-    prim: Primitive, params: dict[str, Any], refs: Sequence[Hashable | None], lowers: bool
+    prim: Primitive, params: dict[str, Any], refs: Sequence[Hashable | None], rules: RuleRefs | None
 ) -> tuple[dict[str, Any], Sequence[int], Sequence[int]]:
     """An application with references, as one without.
 
     `refs` has, for each operand that is a reference to be replaced, what tells it from others, else
-    None. Returned: the parameters; the operands in their new order; and for each new result its
-    place among the results before, or ~i where it is what the reference operand i holds then.
+    None. Returned: the parameters; the operands in their new order, with ~i for the reference
+    operand i itself, beside its value; and for each new result its place among the results before,
+    or ~i where it is what the reference operand i holds then. `rules` are places of operands.
     """
     names = {r: i for i, r in reversed([*enumerate(refs)]) if r is not None}
     same = tuple([None if r is None else names[r] for r in refs])
-    home = next(jaxprs_in_params(params), None)
-    if home is None:
-        raise RefError(
-            f"{prim}: a function with rules of its own, in a loop that is differentiated, must not "
-            "use references in both fwd and bwd; got one. Hint: return r[...] as a residual."
-        )
-    key = ("discharge", prim, tuple(params.items()), same, lowers)
+    home = next(jaxprs_in_params(params))
+    key = ("discharge", prim, tuple(params.items()), same, rules)
     found = home.memo.get(key)
     if found is None:
         if prim.discharge is None:
             raise prim.missing("discharge")
         written = {i for i, e in iter_state(prim, params) if e.writes and refs[i] is not None}
-        which = {i for i, r in enumerate(refs) if r is not None}
-
-        def verb(jaxpr: Jaxpr, operands: Sequence[int], finals: Sequence[int] = ()) -> Jaxpr:
-            """A body discharged, whose inputs are these operands; it gives some at the end."""
-            own = tuple([k for k, i in enumerate(operands) if i in which])
-            return discharge_jaxpr(jaxpr, own, tuple(map(operands.index, finals)), lowers)
-
+        if rules is not None and rules.stored:
+            by_rules = iter_rule_writes(prim, params)
+            written.update(i for i in by_rules if i in rules.stored and refs[i] is not None)
+        verb = DischargeBody({i for i, r in enumerate(refs) if r is not None}, rules)
         found = home.memo[key] = prim.discharge(params, same, sorted(written), verb)
     return found
+
+
+class DischargeBody:
+    """Replaces the references `refs`, which are operands of an application, in its programs."""
+
+    def __init__(self, refs: set[int], rules: RuleRefs | None):
+        self.refs = refs
+        self.rules = rules
+
+    @property
+    def given(self) -> list[int]:
+        """Return the references that a backward rule may be given."""
+        return sorted(self.refs.intersection(self.rules.given)) if self.rules else []
+
+    def __call__(
+        self,
+        jaxpr: Jaxpr,
+        operands: Sequence[int],
+        finals: Sequence[int] = (),
+        keeps_rules: bool = True,
+    ) -> tuple[Jaxpr, list[int]]:
+        """Return a program whose inputs are some operands, and which gives `finals` at the end.
+
+        Also returned: the operands that are references and its last inputs, for backward rules.
+        """
+        refs = tuple([k for k, i in enumerate(operands) if i in self.refs])
+        rules = self.rules.among(operands) if self.rules and keeps_rules else None
+        last = tuple(map(operands.index, finals))
+        body, handed = discharge_walk(jaxpr, refs, last, rules)
+        return body, [operands[k] for k in handed]

@@ -22,7 +22,13 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr
 from weft.primitives.kernels import Called, Kernel
 from weft.primitives.layout import convert, literal, rev
-from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
+from weft.primitives.reduction import (
+    LARGEST_SIZE,
+    highest_value,
+    lowest_value,
+    multiply_pairs,
+    reduce_by_shifts,
+)
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p
 from weft.util import is_below
@@ -78,7 +84,8 @@ class Cumulative(families.ByCombination, families.AlongAxis):
         (x,), (t,) = primals, tangents
         (out,) = self.apply(x, axis=axis, reverse=reverse)
         pair = [rev(x, (axis,)), rev(t, (axis,))] if reverse else [x, t]
-        _, dot = reduce_running(self.step, pair, (axis, axis))
+        run = reduce_running if type(typeof(x).shape[axis]) is int else reduce_by_shifts
+        _, dot = run(self.step, pair, (axis, axis))
         return [out], [rev(dot, (axis,)) if reverse else dot]
 
 
@@ -143,9 +150,6 @@ def running_dtype(dtype: np.dtype) -> np.dtype:
     """
     narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
     return np.dtype(np.float32) if narrow else dtype
-
-
-LARGEST_SIZE = 2**31  # of an axis; what an index in int32 can name
 
 
 def run_by_shifts(

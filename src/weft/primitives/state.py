@@ -14,14 +14,15 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, bodies_of, jaxprs_in_params, memo_jaxpr
-from weft.core.primitive import Body, Primitive
-from weft.core.ref import AbstractRef, is_ref
+from weft.core.primitive import Body, Primitive, Zero
+from weft.core.ref import AbstractRef, find_mapping, is_ref
 from weft.core.stage import close_jaxpr
 from weft.core.trace import current, is_eager
 from weft.errors import RefError
 from weft.options import config
 from weft.passes.discharge import (
-    discharge_jaxpr,
+    RuleRefs,
+    discharge_walk,
     has_state,
     holds_state,
     iter_state,
@@ -29,6 +30,7 @@ from weft.passes.discharge import (
     thread_state,
 )
 from weft.primitives.refs import load_ref, store_ref
+from weft.util import insert_at
 from weft.watch.leaks import stage_function
 
 
@@ -62,9 +64,12 @@ def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
         return current.trace.process(prim, args, params)
     used = {id(args[i]) for i, _ in iter_state(prim, params)}
     refs = [id(x) if id(x) in used or (concrete and is_ref(x)) else None for x in args]
-    params, order, places = thread_state(prim, params, refs, concrete)
+    marked = [i for i, r in enumerate(refs) if r is not None]
+    stored = [i for i in marked if find_mapping(args[i]) is None]
+    rules = None if concrete else RuleRefs(tuple(marked), tuple(stored))
+    params, order, places = thread_state(prim, params, refs, rules)
     values = [x if r is None else load_ref(x) for x, r in zip(args, refs, strict=True)]
-    given = [values[i] for i in order]
+    given = [values[i] if i >= 0 else args[~i] for i in order]
     own = concrete and not config.disable_jit
     if own:
         written = {~p for p in places if p < 0}
@@ -101,27 +106,42 @@ def refuse_sharing(name: str, what: str, hint: str) -> RefError:
     )
 
 
+def writes_of_rule(fwd: Callable, avals: Sequence[Any], name: str) -> list[int]:
+    """Return the primals that are references which a forward rule writes to."""
+    flat = lambda *primals: fwd(primals, [False] * len(primals))[0]
+    staged, consts = stage_function(flat, avals, name)
+    kinds = state_effects(staged)
+    return [i for i in range(len(avals)) if any(e.writes for e in kinds.get(len(consts) + i, ()))]
+
+
 def discharge_fwd_rule(
-    fwd: Callable, refs: Sequence[Hashable | None], written: Sequence[int], name: str
+    fwd: Callable,
+    refs: Sequence[Hashable | None],
+    written: Sequence[int],
+    handed: Sequence[int],
+    name: str,
 ) -> Callable:
     """A forward rule that is given values in place of `refs`, which are places among its primals.
 
-    What the references `written` hold at the end is given after the other results.
+    The references `written` hold something at the end, which is given after the other results.
+    The references `handed` themselves are the last primals, so that they may be residuals.
     """
 
     places = [i for i, r in enumerate(refs) if r is not None]
 
     def on_values(primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
+        primals, own = primals[: len(refs)], primals[len(refs) :]
+        perturbed = perturbed[: len(refs)]
         if any(perturbed[i] for i in places):
             raise refuse_sharing(name, "hold differentiated values", "pass it r[...].")
         found: list = []
 
         def flat(*given: Any) -> list:
             outs, residuals, pull = fwd(given, perturbed)
-            if any(x is given[i] for x in residuals for i in places):
-                raise refuse_sharing(name, "be used by bwd as well", "one of its own for bwd.")
-            found[:] = len(outs), pull
-            return [*outs, *residuals]
+            sources = {id(x): i for i, x in enumerate(given)}
+            held = {k: sources[id(x)] for k, x in enumerate(residuals) if is_ref(x)}
+            found[:] = len(outs), pull, held
+            return [*outs, *[x for x in residuals if not is_ref(x)]]
 
         avals = [
             AbstractRef(typeof(x)) if i in places else typeof(x) for i, x in enumerate(primals)
@@ -130,13 +150,24 @@ def discharge_fwd_rule(
         rule, n = close_jaxpr(staged), len(consts)
         effects = state_effects(rule)
         if any(e.writes for i in places if i not in written for e in effects.get(n + i, ())):
-            raise refuse_sharing(name, "be written only by the rule", "ref.addupdate(r, ..., 0).")
+            hint = "pass it to vmap with an axis of in_axes."
+            raise refuse_sharing(name, "be written by fwd where vmap does not map it", hint)
+        count, pull, held = found
+        if any(i in places and i not in handed for i in held.values()):
+            raise refuse_sharing(
+                name, "be made within if bwd uses it, which runs later", "make it outside."
+            )
+        at = [n + i for i in places]
         finals = tuple([n + i for i in written])
-        rule = discharge_jaxpr(rule, tuple([n + i for i in places]), finals, False)
-        both = rule(*consts, *primals)
-        count, pull = found
+        allowed = RuleRefs(tuple([n + i for i in handed]), tuple(at))
+        rule, more = discharge_walk(rule, tuple(at), finals, allowed)
+        itself = {**dict(enumerate(primals)), **dict(zip(handed, own, strict=True))}
+        both = rule(*consts, *primals, *[itself[i - n] for i in more])
         last = len(both) - len(written)
-        return [*both[:count], *both[last:]], both[count:last], pull
+        residuals = insert_at(both[count:last], {k: itself[i] for k, i in held.items()})
+        blank = [Zero(typeof(r).to_tangent()) for r in own]
+        pull_all = lambda held, cts: [*pull(held, cts), *blank]
+        return [*both[:count], *both[last:]], residuals, pull_all
 
     on_values.__name__ = getattr(fwd, "__name__", "fwd")
     return on_values

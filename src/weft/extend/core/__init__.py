@@ -28,6 +28,7 @@ from weft.interpreters.defining import Primitive
 from weft.options import named_axes
 from weft.passes.check import check_jaxpr
 from weft.primitives.constant import close_programs
+from weft.primitives.families import check_axes
 from weft.transforms.batch import BatchTrace
 from weft.transforms.batch import mapped_aval as element_aval
 from weft.transforms.batch import unmapped_aval as stacked_aval
@@ -110,11 +111,17 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     Returns:
       A `ShapedArray` of the same dtype, without the axis.
 
+    Raises:
+      ShapeError: the array does not have the axis.
+
     >>> from weft.extend import core
     >>> core.mapped_aval(3, 0, weft.typeof(jnp.zeros((3, 4))))
     ShapedArray(float32[4])
     """
-    return aval if axis is None else element_aval(aval, axis)
+    if axis is None:
+        return aval
+    check_axes("mapped_aval", (axis,), aval.ndim)
+    return element_aval(aval, axis)
 
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
