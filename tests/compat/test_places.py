@@ -1,7 +1,8 @@
 """Names of JAX that libraries use, and private names for public things: each is here, or says why.
 
-tests/golden/library_names.txt: the names that some hundred libraries take from `jax.core`,
-`jax.extend`, `jax.interpreters` and private modules, with the libraries, read from their wheels. A
+tests/golden/library_names.txt: the names that some 150 libraries take from `jax.core`,
+`jax.extend`, `jax.interpreters`, modules of `jax.experimental` and private modules, with the
+libraries, read from their wheels. A
 `-` stands before a name that is not here. tests/golden/private_names.txt: the names that private
 modules of JAX have for public things. `python -m tests.compat.test_places` writes the marks again.
 """

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from weft import api_util  # noqa: F401 - a name of jax.experimental.ode
 from weft.api.callbacks import effects_barrier as wait_for_tokens
 from weft.api_util import DebugInfo
 from weft.compat.absent import make_absent
