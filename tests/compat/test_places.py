@@ -27,7 +27,7 @@ def resolve(name):
             found = getattr(found, part)
         except AttributeError as error:
             if not isinstance(found, types.ModuleType):
-                return "ok" if i > 1 else str(error)
+                return f"{name}: absent"
             try:
                 found = importlib.import_module(".".join([first, *rest[: i + 1]]))
             except ImportError as other:

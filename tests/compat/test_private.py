@@ -24,6 +24,7 @@ def test_operands_are_brought_together():
     assert isinstance(promotion.ensure_arraylike("f", 1.0), weft.Array)
     assert len(promotion.ensure_arraylike("f", 1.0, x)) == 2
     promotion.check_arraylike_or_none("f", None, x, 1)
+    assert promotion.CClass()[x, x].shape == (3, 2) and promotion.RClass()[x, 1.0].shape == (4,)
     with pytest.raises(TypeError, match="f: operands must be arrays or numbers; got a list"):
         promotion.check_arraylike("f", [1])
 

@@ -6,7 +6,7 @@ other, and libraries import from any of them, so SHARED is searched last for eac
 """
 
 VIEWS = {
-    "jax": "weft.compat.version weft",
+    "jax": "weft.compat.version weft.compat.states weft",
     "jax.core": "weft.core weft.extend.core weft.compat.private",
     "jax.experimental.array_serialization": "weft.compat.serialization",
     "jax.experimental.array_serialization.serialization": "weft.compat.serialization",
@@ -48,7 +48,7 @@ VIEWS = {
     "jax._src.checkify": "weft.experimental.checkify weft.compat.private",
     "jax._src.clusters": "weft.compat.clusters",
     "jax._src.compiler": "weft.compat.private weft.xla.compile",
-    "jax._src.config": "weft.options weft",
+    "jax._src.config": "weft.compat.states weft.options weft",
     "jax._src.core": "weft.core weft.extend.core weft.compat.private",
     "jax._src.custom_partitioning": "weft.experimental.custom_partitioning",
     "jax._src.debugging": "weft.compat.private weft.debug",
@@ -150,8 +150,9 @@ VIEWS = {
 }
 
 SHARED = """
-weft.compat.private weft weft.core weft.extend.core weft.extend.core.primitives weft.lax
-weft.tree_util weft.api_util weft.compat.util weft.util weft.sharding weft.dtypes weft.errors
+weft.compat.private weft.compat.states weft weft.core weft.extend.core
+weft.extend.core.primitives weft.lax weft.tree_util weft.api_util weft.compat.util weft.util
+weft.sharding weft.dtypes weft.errors
 weft.ref weft.interpreters.ad weft.interpreters.partial_eval weft.interpreters.mlir
 weft.experimental.layout weft.experimental.hijax weft.custom_derivatives weft.extend.backend
 """
