@@ -6,6 +6,7 @@ must still raise. Functions are traced, never compiled.
 
 import importlib
 import inspect
+import itertools
 import re
 import warnings
 
@@ -15,6 +16,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests import test_calls
+from tests.scipy.stats.test_distribution import CASES
 from weft import config, dtypes, eval_shape, image, nn, random
 from weft.example_libraries import stax
 from weft.experimental import rnn, sparse
@@ -269,6 +271,48 @@ def test_calls_that_run_by_default_run_under_both_settings(group, monkeypatch):
             if not MIXED.search(name):
                 assert [*texts()]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.sample(one_in=8)
+@pytest.mark.parametrize("law", CASES)
+def test_distributions(law):
+    """Every function of a distribution, of operands of one rank and dtype, and its derivatives.
+
+    Shape parameters, a location and a scale are arrays like the points, or numbers.
+    """
+    wrong, ran = [], 0
+    shapes = len(CASES[law]) - 1
+    for name in [name for name in dir(getattr(stats, law)) if name[0] != "_"]:
+        f = getattr(getattr(stats, law), name)
+        for dtype, x64 in itertools.product([F32, BF16, np.dtype("int32")], [False, True]):
+            x = of((3, 3), dtype)
+            points = [x] * (name != "entropy")
+            y = 2 if dtype == np.int32 else 0.5
+            for more in ([x] * shapes, [y] * shapes, [x] * (shapes + 2), [y] * shapes + [2, 3]):
+                numbers = [z for z in more if z is not x]
+                arrays = [*points, *[z for z in more if z is x]]
+                run = lambda *xs, f=f, numbers=numbers: f(*xs, *numbers)
+                slope = lambda *xs, run=run: weft.grad(lambda *xs: run(*xs).astype(F32).sum())(*xs)
+                for fun in (run, slope):
+                    with config.scope(enable_x64=x64):
+                        ran, failed = try_both(fun, arrays, ran)
+                        wrong += [f"{name} {more} x64={x64}: {failed}"] * bool(failed)
+    assert ran > 20
+    assert not wrong, "\n".join(wrong)
+
+
+def try_both(fun, arrays, ran):
+    """Count a call that runs by default, and return the error that it raises under the settings."""
+    try:
+        out = eval_shape(fun, *arrays)
+    except (TypeError, ValueError):
+        return ran, None
+    try:
+        with config.scope(**STRICT):
+            assert eval_shape(fun, *arrays) == out
+    except Exception as error:
+        return ran + 1, error
+    return ran + 1, None
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """Names of JAX that libraries use, and private names for public things: each is here, or says why.
 
-tests/golden/library_names.txt: the names that some hundred libraries take from `jax.core`,
-`jax.extend`, `jax.interpreters` and private modules, with the libraries, read from their wheels. A
+tests/golden/library_names.txt: the names that some 150 libraries take from `jax.core`,
+`jax.extend`, `jax.interpreters`, modules of `jax.experimental` and private modules, with the
+libraries, read from their wheels. A
 `-` stands before a name that is not here. tests/golden/private_names.txt: the names that private
 modules of JAX have for public things. `python -m tests.compat.test_places` writes the marks again.
 """
@@ -26,7 +27,7 @@ def resolve(name):
             found = getattr(found, part)
         except AttributeError as error:
             if not isinstance(found, types.ModuleType):
-                return "ok" if i > 1 else str(error)
+                return f"{name}: absent"
             try:
                 found = importlib.import_module(".".join([first, *rest[: i + 1]]))
             except ImportError as other:

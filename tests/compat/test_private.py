@@ -24,6 +24,7 @@ def test_operands_are_brought_together():
     assert isinstance(promotion.ensure_arraylike("f", 1.0), weft.Array)
     assert len(promotion.ensure_arraylike("f", 1.0, x)) == 2
     promotion.check_arraylike_or_none("f", None, x, 1)
+    assert promotion.CClass()[x, x].shape == (3, 2) and promotion.RClass()[x, 1.0].shape == (4,)
     with pytest.raises(TypeError, match="f: operands must be arrays or numbers; got a list"):
         promotion.check_arraylike("f", [1])
 
@@ -81,3 +82,11 @@ def test_names_of_the_core():
     private.check_close({"a": 1.0}, {"a": x[0]})
     with pytest.raises(AssertionError):
         private.check_close(1.0, 2.0)
+
+
+def test_numbers_of_arguments_and_batches():
+    assert private._ensure_index(np.int32(1)) == 1 and private._ensure_index([1, 2]) == (1, 2)
+    batches, rest = private._batch_and_remainder({"a": jnp.arange(7)}, 3)
+    assert batches["a"].shape == (2, 3) and rest["a"].tolist() == [6]
+    assert private._batch_and_remainder(jnp.arange(2), 3)[0] is None
+    assert private._batch_and_remainder(jnp.arange(3), 3)[1] is None

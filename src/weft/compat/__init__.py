@@ -15,6 +15,7 @@ import os
 import sys
 from typing import Any
 
+from weft.compat import version
 from weft.compat.finder import Finder
 from weft.compat.traces import install_traces
 from weft.core.aval import ShapedArray
@@ -43,6 +44,7 @@ def install() -> None:
             "already. Hint: call it at the top of the program, or run python -m weft script.py."
         )
     sys.meta_path.insert(0, Finder())
+    sys.modules["jax.version"] = version  # which libraries read wherever jaxlib is loaded
     os.environ["WEFT_AS_JAX"] = "1"
     config.update("threefry_partitionable", True)  # `import jax` reads the environment
     config.update("check_bounds", False)

@@ -6,10 +6,22 @@ other, and libraries import from any of them, so SHARED is searched last for eac
 """
 
 VIEWS = {
-    "jax": "weft.compat.version weft",
+    "jax": "weft.compat.version weft.compat.states weft",
     "jax.core": "weft.core weft.extend.core weft.compat.private",
     "jax.experimental.array_serialization": "weft.compat.serialization",
     "jax.experimental.array_serialization.serialization": "weft.compat.serialization",
+    "jax.experimental.ode": "weft.experimental.ode weft.compat.private",
+    "jax.experimental.sparse._base": "weft.experimental.sparse",
+    "jax.experimental.sparse.ad": "weft.experimental.sparse",
+    "jax.experimental.sparse.api": "weft.experimental.sparse",
+    "jax.experimental.sparse.bcoo": "weft.experimental.sparse",
+    "jax.experimental.sparse.bcsr": "weft.experimental.sparse",
+    "jax.experimental.sparse.coo": "weft.experimental.sparse",
+    "jax.experimental.sparse.csr": "weft.experimental.sparse",
+    "jax.experimental.sparse.linalg": "weft.experimental.sparse.linalg weft.compat.sparse",
+    "jax.experimental.sparse.random": "weft.experimental.sparse",
+    "jax.experimental.sparse.transform": "weft.experimental.sparse",
+    "jax.experimental.sparse.util": "weft.experimental.sparse",
     "jax.extend.core": "weft.extend.core weft.compat.private",
     "jax.extend.core.primitives": "weft.extend.core.primitives weft.compat.private",
     "jax.extend.mlir.dialects": "weft.compat.dialects jaxlib.mlir.dialects",
@@ -29,13 +41,14 @@ VIEWS = {
     "jax._src": "weft.compat.private",
     "jax._src.abstract_arrays": "weft.core weft.extend.core",
     "jax._src.ad_util": "weft.interpreters.ad weft.compat.private",
-    "jax._src.api": "weft weft.compat.private",
+    "jax._src.api": "weft weft.compat.jacobians weft.compat.private",
     "jax._src.array": "weft.xla.array weft.sharding",
     "jax._src.basearray": "weft.typing weft",
     "jax._src.callback": "weft",
     "jax._src.checkify": "weft.experimental.checkify weft.compat.private",
+    "jax._src.clusters": "weft.compat.clusters",
     "jax._src.compiler": "weft.compat.private weft.xla.compile",
-    "jax._src.config": "weft.options weft",
+    "jax._src.config": "weft.compat.states weft.options weft",
     "jax._src.core": "weft.core weft.extend.core weft.compat.private",
     "jax._src.custom_partitioning": "weft.experimental.custom_partitioning",
     "jax._src.debugging": "weft.compat.private weft.debug",
@@ -98,7 +111,7 @@ VIEWS = {
     "jax._src.numpy.ufunc_api": "weft.numpy",
     "jax._src.numpy.ufuncs": "weft.numpy",
     "jax._src.numpy.util": "weft.compat.promotion weft.numpy",
-    "jax._src.numpy.vectorize": "weft.numpy",
+    "jax._src.numpy.vectorize": "weft.compat.vectorize weft.numpy",
     "jax._src.numpy.window_functions": "weft.numpy",
     "jax._src.ops.scatter": "weft.ops",
     "jax._src.ops.special": "weft.nn",
@@ -106,6 +119,7 @@ VIEWS = {
     "jax._src.pjit": "weft.experimental.pjit weft.extend.core.primitives weft.sharding",
     "jax._src.pjit.mesh_lib": "weft.compat.private weft.sharding",
     "jax._src.pmap": "weft",
+    "jax._src.pretty_printer": "jaxlib._pretty_printer",
     "jax._src.prng": "weft.extend.random weft.random",
     "jax._src.public_test_util": "weft.compat.private weft.test_util",
     "jax._src.random.core": "weft.random",
@@ -136,8 +150,9 @@ VIEWS = {
 }
 
 SHARED = """
-weft.compat.private weft weft.core weft.extend.core weft.extend.core.primitives weft.lax
-weft.tree_util weft.api_util weft.compat.util weft.util weft.sharding weft.dtypes weft.errors
+weft.compat.private weft.compat.states weft weft.core weft.extend.core
+weft.extend.core.primitives weft.lax weft.tree_util weft.api_util weft.compat.util weft.util
+weft.sharding weft.dtypes weft.errors
 weft.ref weft.interpreters.ad weft.interpreters.partial_eval weft.interpreters.mlir
 weft.experimental.layout weft.experimental.hijax weft.custom_derivatives weft.extend.backend
 """

@@ -6,11 +6,13 @@ many such names are in files of their own: dtypes.py, promotion.py, typing.py, u
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from weft import api_util  # noqa: F401 - a name of jax.experimental.ode
 from weft.api.callbacks import effects_barrier as wait_for_tokens
 from weft.api_util import DebugInfo
 from weft.compat.absent import make_absent
@@ -30,7 +32,7 @@ from weft.lax import add_p, stop_gradient_p
 from weft.mesh.client import _process_group
 from weft.numpy.methods import ManualAxisType
 from weft.numpy.promotion import shape_of
-from weft.pytrees import is_tree_node, prefix_error, structure, tree_map
+from weft.pytrees import is_tree_node, leaves, prefix_error, structure, tree_map
 from weft.sharding import AxisType, NamedSharding, PartitionSpec, get_abstract_mesh, get_mesh
 from weft.util import SymbolicSize, list_public
 
@@ -181,6 +183,19 @@ def canonicalize_sharding(sharding: Any, api_name: str = "sharding", **options: 
     """Return a sharding; a spec becomes one over the mesh in scope."""
     is_spec = isinstance(sharding, PartitionSpec)
     return NamedSharding(get_abstract_mesh(), sharding) if is_spec else sharding
+
+
+def _ensure_index(x: Any) -> int | tuple[int, ...]:
+    """Return a number of an argument as an int, or several as a tuple."""
+    return operator.index(x) if hasattr(x, "__index__") else tuple(map(operator.index, x))
+
+
+def _batch_and_remainder(x: Any, batch_size: int) -> tuple[Any, Any]:
+    """Split the arrays of a tree along their first axis: batches, and the rest; None if empty."""
+    count, left = divmod(leaves(x)[0].shape[0], batch_size)
+    whole = count * batch_size
+    batches = tree_map(lambda a: a[:whole].reshape(count, batch_size, *a.shape[1:]), x)
+    return batches if count else None, tree_map(lambda a: a[whole:], x) if left else None
 
 
 def _any_axis_explicit(mesh: Any) -> bool:

@@ -10,8 +10,7 @@ from weft.core.aval import is_valid_value, not_array_error, typeof
 from weft.dtypes import inexact_dtype
 from weft.lax import broadcast_to_rank
 from weft.numpy import asarray, broadcast_to, result_type, where
-from weft.numpy.grids import Concatenator as CClass
-from weft.numpy.grids import Concatenator as RClass
+from weft.numpy.grids import Concatenator
 from weft.numpy.promotion import as_array
 from weft.numpy.updates import At as _IndexUpdateHelper  # noqa: F401 - a name that unxt imports
 from weft.numpy.updates import Places as _IndexUpdateRef  # noqa: F401 - likewise
@@ -26,6 +25,20 @@ __all__ = [
 __dir__ = list_public(__name__)
 
 _broadcast_to, _where = broadcast_to, where
+
+
+class CClass(Concatenator):
+    """The class of `c_`, from which libraries derive."""
+
+    def __init__(self) -> None:
+        super().__init__(-1, 2, 0)
+
+
+class RClass(Concatenator):
+    """The class of `r_`, likewise."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1, -1)
 
 
 def _arraylike(x: Any) -> bool:
