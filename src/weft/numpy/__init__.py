@@ -19,16 +19,10 @@ for _home, _names in _HOMES.items():
     __all__ += _names.split() or [_home.rpartition(".")[2]]
     if _home in _sys.modules:
         globals().update({_name: getattr(_sys.modules[_home], _name) for _name in _names.split()})
-_import_name, __dir__ = _import_lazily(__name__, _HOMES)
 
 
-def __getattr__(name: str) -> object:
-    """Import the module of a name and return the name, or raise an error that suggests another."""
-    try:
-        return _import_name(name)
-    except AttributeError as error:
-        hint = _import_module("weft.numpy.absent").suggest_instead(name)
-        if name.startswith("_") or not hint:
-            raise
-        text = f"module {__name__!r} has no attribute {name!r}.{hint}"
-        raise AttributeError(text) from error
+def _suggest(name: str) -> str:
+    return _import_module("weft.numpy.absent").suggest_instead(name)
+
+
+__getattr__, __dir__ = _import_lazily(__name__, _HOMES, _suggest)
