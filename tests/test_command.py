@@ -36,7 +36,8 @@ def test_version_help_and_environment(capsys):
         (["--flag"], "the first argument must be a script, -m, -c or a tool; got '--flag'."),
         (["-m"], "-m must be followed by a module. Hint: weft --help."),
         (["-c"], "-c must be followed by code. Hint: weft --help."),
-        (["env", "more"], "there must be a file 'env'; got none. Hint: env."),
+        (["env", "more"], "env takes no arguments; got 'more'. Hint: weft --help."),
+        (["--version", "3"], "--version takes no arguments; got '3'. Hint: weft --help."),
     ],
 )
 def test_a_wrong_command_line_is_one_line(args, said, capsys, tmp_path, monkeypatch):
@@ -47,6 +48,16 @@ def test_a_wrong_command_line_is_one_line(args, said, capsys, tmp_path, monkeypa
     assert ended.value.code == 2
     err = capsys.readouterr().err
     assert err.startswith(f"weft: {said}") and err.count("\n") == 1
+
+
+def test_a_reader_may_stop_reading():
+    reading, writing = os.pipe()
+    os.close(reading)
+    run = subprocess.run(
+        [sys.executable, "-m", "weft", "env"], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert run.returncode == 0 and not run.stderr
 
 
 def test_programs_and_tools_run_from_the_console_script(tmp_path):

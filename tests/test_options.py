@@ -1,55 +1,94 @@
 """Options: values from the environment and from flags, and the page that lists them."""
 
 import importlib.util
+import os
 import pathlib
 import re
+import subprocess
 import sys
 
 import pytest
 
-from weft.options import OPTIONS, config, read_variable
-from weft.options.flags import FLAGS
+from weft.options import GUARDS, OPTIONS, Option, config, read_variables
+from weft.options.flags import FLAGS, VARIABLES
 
 ROOT = pathlib.Path(__file__).parents[1]
-BOOLS = [o for o in OPTIONS if isinstance(o.default, bool)]
-NUMBERS = [o for o in OPTIONS if isinstance(o.default, int) and o not in BOOLS]
+
+WORDS = {"true": True, "on": True, "y": True, "1": True, "": False, "0": False, "FALSE": False}
 
 
-@pytest.mark.parametrize("prefix", ["WEFT_", "JAX_"])
-@pytest.mark.parametrize("option", BOOLS, ids=[o.name for o in BOOLS])
-def test_a_bool_is_a_bool(option, prefix, monkeypatch):
-    variable = prefix + option.name.upper()
-    for text, value in (("1", True), ("True", True), ("on", True), ("y", True), ("", False),
-                        ("0", False), ("FALSE", False), ("no", False), ("f", False)):  # fmt: skip
-        monkeypatch.setenv(variable, text)
-        assert read_variable(option) is value
-    for text in ("maybe", "2", "None", "tru", "-1", " "):
-        monkeypatch.setenv(variable, text)
-        with pytest.raises(ValueError, match=rf"^config: {variable} must be 1 or .*; got '{text}'"):
-            read_variable(option)
+def good_and_bad(option):
+    """Texts that an option takes, with their values, and texts that it refuses."""
+    if isinstance(option.default, bool):
+        more = {c: c for c in option.choices or () if isinstance(c, str)}
+        return WORDS | more, ["maybe", "2", "None", "tru", "-1", " "]
+    if isinstance(option.default, int):
+        return {"3": 3, "-1": -1}, ["x", "1.5", "", "0x1"]
+    if isinstance(option.default, float):
+        return {"3": 3.0, "1e-3": 1e-3}, ["x", ""]
+    if option.name in GUARDS:
+        return {"allow": "allow", "LOG": "LOG"}, ["x", ""]
+    if option.name == "jax_logging_level":
+        return {"INFO": "INFO"}, ["info!", ""]
+    if option.choices is not None:
+        return {c: c for c in option.choices if c is not None}, ["x", "None", ""]
+    return {"any text": "any text"}, []
 
 
-def test_numbers_flags_and_words(monkeypatch):
-    for option in NUMBERS:
-        monkeypatch.setenv(f"WEFT_{option.name.upper()}", "3")
-        assert read_variable(option) == 3
-        monkeypatch.setenv(f"WEFT_{option.name.upper()}", "x")
-        with pytest.raises(ValueError, match=r"^config: WEFT_\w+ must be an integer; got 'x'\.$"):
-            read_variable(option)
-    (bounds,) = [o for o in OPTIONS if o.name == "check_bounds"]
-    monkeypatch.setenv("WEFT_CHECK_BOUNDS", "all")
-    assert read_variable(bounds) == "all"
-    monkeypatch.setenv("WEFT_CHECK_BOUNDS", "some")
-    with pytest.raises(ValueError, match=r"must be 1 or true, 'all', or 0 or false; got 'some'"):
-        read_variable(bounds)
-    monkeypatch.undo()
-    flag = next(name for name, default in FLAGS.items() if default is False and name[:4] == "jax_")
-    monkeypatch.setenv(flag.upper(), "maybe")
-    with pytest.raises(ValueError, match=f"^config: {flag.upper()} must be 1 or true, or 0 or fal"):
-        config.read_environment()
+ALL = [*OPTIONS, *(Option(name, default, "") for name, default in FLAGS.items())]
+
+
+@pytest.mark.parametrize("option", ALL, ids=[o.name for o in ALL])
+def test_every_variable_is_read_or_refused_by_name(option):
+    good, bad = good_and_bad(option)
+    for prefix in ("WEFT_", "JAX_"):
+        variable = prefix + option.name.removeprefix("jax_").upper()
+        for text, value in good.items():
+            assert read_variables({variable: text}) == {option.name: value}
+        for text in bad:
+            with pytest.raises(ValueError, match=rf"^config: {variable} must be .*; got ") as info:
+                read_variables({variable: text})
+            assert str(info.value).endswith(f"; got {text!r}.")
+
+
+def test_a_variable_with_our_prefix_overrides_one_of_jax():
+    assert read_variables({"WEFT_ENABLE_X64": "1", "JAX_ENABLE_X64": "0"}) == {"enable_x64": True}
+
+
+def test_misspelt_variables_are_told_and_those_of_others_are_not():
+    text = r"^config: variables WEFT_\.\.\. must be of docs/options.md; got %s\.%s$"
+    for given, hint in (
+        ("WEFT_NUM_THREAD", " Hint: WEFT_NUM_THREADS."),
+        ("WEFT_CACHE_DIRS", " Hint: WEFT_CACHE_DIR."),
+        ("WEFT_ZZZ", ""),
+    ):
+        with pytest.warns(UserWarning, match=text % (given, hint.replace(".", r"\."))):
+            assert read_variables({given: "2"}) == {}
+    assert (
+        read_variables(dict.fromkeys(("JAX_NUM_THREAD", "WEFT_TEST_ALL", "WEFT", *VARIABLES), "x"))
+        == {}
+    )
+
+
+def test_a_process_with_a_bad_variable_ends_at_the_import():
+    run = subprocess.run(
+        [sys.executable, "-c", "import weft"],
+        env=os.environ | {"WEFT_NUM_THREADS": "x", "WEFT_NUM_THREAD": "2"},
+        capture_output=True,
+        text=True,
+    )
+    lines = run.stderr.splitlines()
+    assert lines[-1] == "ValueError: config: WEFT_NUM_THREADS must be an integer; got 'x'."
+    assert run.stderr.count("  File ") <= 3 and run.stderr.count("Hint: WEFT_NUM_THREADS.") == 1
+    assert lines[0].startswith("<string>:1: UserWarning: config: ")
+
+
+def test_flags_are_read_as_variables_are(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["x", "--jax_enable_x64=maybe"])
     with pytest.raises(ValueError, match="^config: --jax_enable_x64 must be 1 or true, or 0 or"):
         config.parse_flags_with_absl()
+    with pytest.raises(ValueError, match="^config: jax_logging_level must be one of .*; got 'x'"):
+        config.update("jax_logging_level", "x")
 
 
 def load_tool():
@@ -83,4 +122,4 @@ def test_the_page_names_every_variable_that_the_package_reads():
     assert named - others <= told | options
     clusters = {name for name in read if name.split("_")[0] in ("SLURM", "OMPI", "PMIX", "PMI")}
     assert read <= told | options | tool.READ_ONLY | clusters | {"TPU_WORKER_HOSTNAMES"}
-    assert {name for name in told if name[:5] == "WEFT_"} <= named | {"WEFT_COORDINATOR_PORT"}
+    assert {name for name in told if name[:5] == "WEFT_"} == VARIABLES

@@ -60,6 +60,7 @@ def test_importing_weft_leaves_out_what_few_programs_use():
     loaded = set(out.stdout.split())
     assert "weft.numpy" in loaded
     late = [f"weft.{p}{n}" for n in LATE for p in ("numpy.", "primitives.", "")]
+    late += ["weft.display.page", "weft.display.printing", "weft.display.show", "fractions"]
     assert not loaded & {*late, "scipy", "opt_einsum", "logging", "matplotlib"}
 
 
@@ -75,6 +76,23 @@ def test_the_first_use_of_a_module_imports_only_what_it_needs():
     assert {"weft.numpy.reductions", "weft.numpy.indexing", "weft.scipy.ndimage"} <= loaded
     late = {f"weft.{n}" for n in ("random", "nn", "scipy.special", "util.elsewhere", "scipy.stats")}
     assert sorted(loaded & {*late, "weft.numpy.absent", "difflib"}) == []
+
+
+def test_a_hint_is_looked_for_when_the_error_is_read():
+    """Libraries ask `hasattr(jax, ...)`, and `from package import submodule` asks for a name."""
+    code = """if True:
+        import pickle, sys, weft, weft.numpy as jnp
+        from weft.numpy import reductions
+        assert not hasattr(jnp, "softmax") and not hasattr(weft, "no_such_name")
+        assert not {"weft.nn", "weft.random", "weft.util.elsewhere", "difflib"} & {*sys.modules}
+        try:
+            jnp.softmax
+        except AttributeError as error:
+            found = error
+        text = "module 'weft.numpy' has no attribute 'softmax'. Hint: weft.nn.softmax."
+        assert str(found) == str(pickle.loads(pickle.dumps(found))) == text, found
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_dir_of_objects_shows_what_is_for_users():

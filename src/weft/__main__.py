@@ -35,28 +35,41 @@ Tools:
 
 docs/options.md lists the environment variables and the options."""
 TOOLS = {"cache": "weft.cache", "explain": "weft.explain"}
+# The first arguments that have a text printed, and what makes the text.
+PRINTED: dict[str, Callable[[], object]] = {
+    "env": lambda: weft.print_environment_info(return_string=True),
+    **dict.fromkeys(("-V", "--version"), lambda: f"weft {weft.__version__}"),
+    **dict.fromkeys(("-h", "--help"), lambda: HELP),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv`; return its exit status, 2 for a command line that is wrong."""
     args = sys.argv[1:] if argv is None else argv
     first, rest = (args[0], args[1:]) if args else ("", [])
-    if first in TOOLS or first == "--explain":
+    if first in PRINTED:
+        if rest:
+            refuse(f"{first} takes no arguments; got {' '.join(rest)!r}")
+        run_tool(lambda: print(PRINTED[first]()))
+    elif first in TOOLS or first == "--explain":
         sys.argv = [f"weft {first}", *rest]
         module = TOOLS[first.removeprefix("--")]
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-    elif first == "env" and not rest:
-        weft.print_environment_info()
-    elif first in ("-V", "--version"):
-        print(f"weft {weft.__version__}")
-    elif first in ("-h", "--help"):
-        print(HELP)
+        run_tool(lambda: runpy.run_module(module, run_name="__main__", alter_sys=True))
     elif not args:
         print(HELP, file=sys.stderr)
         return 2
     else:
         find_program(args)()
     return 0
+
+
+def run_tool(run: Callable[[], object]) -> None:
+    """Run a tool, and end in silence if what reads its output, such as `head`, has read enough."""
+    try:
+        run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def find_program(args: list[str]) -> Callable[[], object]:

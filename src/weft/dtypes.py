@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import warnings
+from string import ascii_lowercase
 from typing import Any, Protocol, TypeAlias
 
 import ml_dtypes
@@ -128,7 +129,7 @@ _SHORT = {dtype: _short(dtype.name) for dtype in _KIND_OF} | {float0: "float0"}
 _LONG = {short: dtype for dtype, short in _SHORT.items()}
 # float0 has one value, so any bit will do: XLA has no type of size zero.
 _HLO = {dtype: _hlo(dtype.name) for dtype in _KIND_OF} | {float0: "i1"}
-_BITS = {dtype: int(re.sub("_.*|[a-z]", "", dtype.name) or 8) for dtype in _KIND_OF}
+_BITS = {dtype: int(dtype.name.partition("_")[0].strip(ascii_lowercase) or 8) for dtype in _KIND_OF}
 PACKED = frozenset(dtype for dtype, bits in _BITS.items() if bits < 8)  # XLA packs the elements
 _REAL = {_C64: _F32, _C128: _F64}
 _INEXACT = {

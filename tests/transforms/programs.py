@@ -16,7 +16,8 @@ from weft.sharding import AbstractMesh, AxisType, NamedSharding, reshard
 
 W = np.float32([[0.2, -0.4, 0.1], [0.3, 0.1, -0.2], [-0.1, 0.5, 0.2]])
 ROWS = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
-AUTO = AbstractMesh((2, 3), ("a", "b"))
+# Under jaxlib 0.12 axes are explicit unless they are said to be Auto.
+AUTO = AbstractMesh((2, 3), ("a", "b"), AxisType.Auto)
 EXPLICIT = AbstractMesh((2, 3), ("a", "b"), AxisType.Explicit)
 sin, cos, tanh = jnp.sin, jnp.cos, jnp.tanh
 

@@ -7,7 +7,6 @@ A call is split into static and other arguments (arguments.py), staged (programs
 from __future__ import annotations
 
 import copyreg
-import dataclasses
 import enum
 import functools
 import importlib
@@ -77,26 +76,29 @@ def reduce_jitted(call: Any) -> Any:
 copyreg.pickle(CompiledCall, reduce_jitted)
 
 
-@dataclasses.dataclass(eq=False)
 class JitFunction:
     """The options and the programs of a jitted function."""
 
-    fun: Callable
-    spec: JitSpec
-    static: Marked = Marked()
-    donate: Marked = Marked()
-    op: str = "jit"  # its name in errors
-    shardings: Any = None  # those requested of arguments and results
-    inline: bool = False  # whether a function that is traced has the operations, not a call
-
-    def __post_init__(self) -> None:
-        self.programs = programs_of(self.fun)
+    def __init__(
+        self,
+        fun: Callable,
+        spec: JitSpec,
+        static: Marked = Marked(),
+        donate: Marked = Marked(),
+        op: str = "jit",  # its name in errors
+        shardings: Any = None,  # those requested of arguments and results
+        inline: bool = False,  # whether a function that is traced has the operations, not a call
+    ) -> None:
+        self.fun, self.spec, self.static, self.donate = fun, spec, static, donate
+        self.op, self.shardings, self.inline = op, shardings, inline
+        self.programs = programs_of(fun)
         self.forget: Callable[[], None] = lambda: None
-        flags = self.spec.compiler_options  # which calls in traced functions keep
+        flags = spec.compiler_options  # which calls in traced functions keep
         self.options = {"compiler_options": flags} if flags else {}
 
     def __reduce__(self) -> tuple:
-        return type(self), tuple(getattr(self, f.name) for f in dataclasses.fields(self))
+        given = self.fun, self.spec, self.static, self.donate, self.op, self.shardings, self.inline
+        return type(self), given
 
     @boundary
     def miss(self, *args: Any, **kwargs: Any) -> tuple:

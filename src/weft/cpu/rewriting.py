@@ -6,7 +6,6 @@ is staged at the types of the operands and inlined.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import operator
 from collections.abc import Callable, Sequence
@@ -67,8 +66,7 @@ class PlainCall(Call):
 plain_call_p = PlainCall()
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class Rewriter:
+class Rewriter(NamedTuple):
     """A pass that replaces equations: it holds the choice of replacements, and the target."""
 
     choose: Choice

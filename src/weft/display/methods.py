@@ -9,11 +9,10 @@ from __future__ import annotations
 import operator
 from typing import NamedTuple
 
+from weft import display
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
-from weft.display.page import program_html
-from weft.display.printing import pretty_print
-from weft.display.show import require_program, show
 from weft.passes.equal import jaxpr_equal
+from weft.util import LazyMember
 
 
 def structurally_equal(program: Jaxpr | ClosedJaxpr, other: Jaxpr | ClosedJaxpr) -> bool:
@@ -33,7 +32,7 @@ def structurally_equal(program: Jaxpr | ClosedJaxpr, other: Jaxpr | ClosedJaxpr)
     >>> make(1.0, 2.0).structurally_equal(make(3.0, 4.0))
     True
     """
-    require_program("structurally_equal", program, other)
+    display.show.require_program("structurally_equal", program, other)
     return jaxpr_equal(program, other)
 
 
@@ -65,16 +64,15 @@ def debug_info(program: Jaxpr | ClosedJaxpr) -> DebugInfo:
     return found or DebugInfo("jit", program.jaxpr.name)
 
 
-for _cls in (Jaxpr, ClosedJaxpr):
-    for _name, _method in (
-        ("pretty_print", pretty_print),
-        ("show", show),
-        ("_repr_html_", program_html),
-        ("structurally_equal", structurally_equal),
-        ("debug_info", property(debug_info)),
-    ):
-        setattr(_cls, _name, _method)
+LazyMember(lambda: display.printing.pretty_print, "pretty_print", (Jaxpr, ClosedJaxpr, Eqn))
+LazyMember(lambda: display.show.show, "show", (Jaxpr, ClosedJaxpr))
+LazyMember(lambda: display.page.program_html, "_repr_html_", (Jaxpr, ClosedJaxpr))
+for _name, _member in (
+    ("structurally_equal", structurally_equal),
+    ("debug_info", property(debug_info)),
+):
+    for _cls in (Jaxpr, ClosedJaxpr):
+        setattr(_cls, _name, _member)
 for _name in ("constvars", "invars", "outvars"):
     setattr(ClosedJaxpr, _name, property(operator.attrgetter(f"jaxpr.{_name}")))
 ClosedJaxpr.literals = property(operator.attrgetter("consts"))  # type: ignore[attr-defined]
-Eqn.pretty_print = pretty_print  # type: ignore[attr-defined]

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
+from weft import display
 from weft.core.trace import is_eager
-from weft.display.values import mesh_html
 from weft.errors import check_hashable
 from weft.mesh.client import Device, all_devices, find_devices, local_devices_of, more_devices_hint
 from weft.options import config, mesh_in_scope
-from weft.util import JAXLIB, Record, Scope, hide_members, memoize
+from weft.util import JAXLIB, LazyMember, Record, Scope, hide_members, memoize
 
 
 class AxisType(enum.Enum):
@@ -108,8 +108,6 @@ class BaseMesh:
 
     def _are_all(self, kind: AxisType) -> bool:
         return {*self.axis_types} == {kind}
-
-    _repr_html_ = mesh_html
 
     auto_axes, explicit_axes, manual_axes = (
         property(functools.partial(list_axes, kind=kind), doc=f"The names of the {kind} axes.")
@@ -402,6 +400,7 @@ class Mesh(BaseMesh):
 
 
 hide_members(BaseMesh, "sdy")
+LazyMember(lambda: display.values.mesh_html, "_repr_html_", (BaseMesh,))
 
 
 def _unpickle_mesh(platform: str, ids: np.ndarray, names: tuple, types: tuple) -> Mesh:

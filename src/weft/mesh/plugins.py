@@ -27,8 +27,9 @@ PACKAGES = {
     "tpu": "libtpu",
 }
 
-_LIBRARY = re.compile(r"(.*(plugin|pjrt).*|libtpu)\.(so|dylib|dll)", re.IGNORECASE)
-_NAME = re.compile(r"(?:xla_)?(.+?)\d*(?:_(?:plugin|pjrt))?")
+# `re` compiles a pattern at its first use and keeps it, so `import weft` does not.
+_LIBRARY = r"(?i)(.*(plugin|pjrt).*|libtpu)\.(so|dylib|dll)"
+_NAME = r"(?:xla_)?(.+?)\d*(?:_(?:plugin|pjrt))?"
 
 
 class Plugin(NamedTuple):
@@ -85,7 +86,7 @@ def list_installed_plugins(paths: Sequence[str]) -> Iterator[Plugin]:
                     homes.append((name, home if home.is_dir() else home.parent))
         for name, home in {h: (n, h) for n, h in homes}.values():
             files = sorted(home.iterdir()) if home.is_dir() else []
-            library = next((f for f in files if _LIBRARY.fullmatch(f.name)), None)
+            library = next((f for f in files if re.fullmatch(_LIBRARY, f.name)), None)
             if library is not None:
                 yield Plugin(platform_of_module(name), str(library), str(home))
 
@@ -121,7 +122,7 @@ def read_entry_points(info: str) -> Iterator[tuple[str, str]]:
 
 def platform_of_module(module: str) -> str:
     """The platform whose plugin a module is: cuda of xla_cuda13."""
-    match = _NAME.fullmatch(module)
+    match = re.fullmatch(_NAME, module)
     return match[1] if match else module
 
 

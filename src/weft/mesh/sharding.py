@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]
 
+from weft import display
 from weft.core.aval import typeof
-from weft.display.values import sharding_html
 from weft.errors import ShapeError
 from weft.mesh.client import Device, find_devices, resolve_memory_kind
 from weft.mesh.mesh import AbstractMesh, Mesh, axis_text
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec, names_in_spec
-from weft.util import hide_members, memoize
+from weft.util import LazyMember, hide_members, memoize
 
 HloSharding = _hlo.HloSharding
 REPLICATED = _hlo.OpSharding.Type.REPLICATED
@@ -694,8 +694,12 @@ class GSPMDSharding(_MultiDeviceSharding):
         return f"GSPMDSharding({self._hlo!r}, memory_kind={self.memory_kind})"
 
 
+LazyMember(
+    lambda: display.values.sharding_html,
+    "_repr_html_",
+    (SingleDeviceSharding, _MultiDeviceSharding),
+)
 for _cls in (SingleDeviceSharding, _MultiDeviceSharding):
-    _cls._repr_html_ = sharding_html
     hide_members(_cls, "of_engine sdy whole")
 
 

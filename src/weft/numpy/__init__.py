@@ -12,7 +12,6 @@ from weft.numpy import scalars as _scalars
 from weft.numpy.names import HOMES as _HOMES
 from weft.numpy.scalars import *  # noqa: F403
 from weft.util import import_lazily as _import_lazily
-from weft.util import is_submodule as _is_submodule
 from weft.xla.array import Array as ndarray
 
 __all__ = ["ndarray", *_scalars.__all__]
@@ -20,18 +19,10 @@ for _home, _names in _HOMES.items():
     __all__ += _names.split() or [_home.rpartition(".")[2]]
     if _home in _sys.modules:
         globals().update({_name: getattr(_sys.modules[_home], _name) for _name in _names.split()})
-_import_name, __dir__ = _import_lazily(__name__, _HOMES)
 
 
-def __getattr__(name: str) -> object:
-    """Import the module of a name and return the name, or raise an error that suggests another."""
-    try:
-        return _import_name(name)
-    except AttributeError as error:
-        if name.startswith("_") or _is_submodule(__name__, name):
-            raise
-        hint = _import_module("weft.numpy.absent").suggest_instead(name)
-        if not hint:
-            raise
-        text = f"module {__name__!r} has no attribute {name!r}.{hint}"
-        raise AttributeError(text) from error
+def _suggest(name: str) -> str:
+    return _import_module("weft.numpy.absent").suggest_instead(name)
+
+
+__getattr__, __dir__ = _import_lazily(__name__, _HOMES, _suggest)

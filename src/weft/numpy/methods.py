@@ -26,7 +26,7 @@ from weft.numpy import ufuncs
 from weft.numpy.promotion import is_arraylike
 from weft.primitives.varying import ManualAxisType, axes_of_varying
 from weft.run.operation import OPERANDS, operator_operation
-from weft.util import LazyMember, hide_members, name_function, suggest_name
+from weft.util import LazyMember, LazyText, hide_members, name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.layouts import Format, Layout
 from weft.xla.typing import Array, ArrayLike
@@ -200,25 +200,15 @@ def refuse_method(name: str) -> Callable:
     return name_function(method, name, "An error: a traced value is in no memory.")
 
 
-class AttributeText:
-    """The message for a missing attribute of arrays, which is made when it is read.
-
-    `hasattr`, and `getattr` with a default, discard the error, and finding a suggestion takes 1 ms.
-    """
-
-    __slots__ = ("aval", "cls", "name")
-
-    def __init__(self, x: Any, name: str):
-        self.cls, self.aval, self.name = type(x), x.aval, name
-
-    def __repr__(self) -> str:
-        hint = suggest_name(self.name, dir(self.cls), "x")
-        return f"array: has no attribute {self.name!r}; got {self.aval}.{hint}"
+def write_missing(cls: type, aval: ShapedArray, name: str) -> str:
+    """Return the message for a missing attribute of arrays."""
+    hint = suggest_name(name, dir(cls), "x")
+    return f"array: has no attribute {name!r}; got {aval}.{hint}"
 
 
 def refuse_attribute(x: Any, name: str) -> Any:
     """`__getattr__` of arrays: raise an error that suggests a similar attribute."""
-    raise AttributeError(AttributeText(x, name))
+    raise AttributeError(LazyText(functools.partial(write_missing, type(x), x.aval, name)))
 
 
 def attach_methods() -> None:

@@ -11,13 +11,14 @@ import functools
 import operator
 import os
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
-from weft.options.flags import FLAGS
-from weft.util import Logger, Scope, suggest_name
+from weft.options.flags import FLAGS, VARIABLES
+from weft.util import Logger, Scope, find_close, suggest_name
 
 
 def make_cell(name: str, value: Any, traced: bool) -> Any:
@@ -234,39 +235,49 @@ def read_level(kind: Any, op: str, name: str, level: Any) -> Any:
     return kind.__members__[level.upper()]
 
 
+LEVELS = ("NOTSET", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "FATAL", "CRITICAL")
 DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 _guards = _jax.guard_lib
 HELD: list[Any] = []  # dicts of internal arrays, such as the numbers of run/eager.py
 
 
-def _guard(flag: str, kind: Any, *fields: str) -> Callable[[str | None], None]:
-    """Return the function that sets a guard of jaxlib's in all threads."""
-
-    def set_level(level: str | None) -> None:
-        value = None if level is None else read_level(kind, "config", flag, level)
-        for field in fields:
-            setattr(_guards.global_state(), field, value)
-        for kept in HELD:  # a guard has to see each moved again
-            kept.clear()
-
-    return set_level
+def set_guard(flag: str, level: str | None) -> None:
+    """Set a guard of jaxlib's in all threads."""
+    kind, *fields = GUARDS[flag]
+    value = None if level is None else read_level(kind, "config", flag, level)
+    for field in fields:
+        setattr(_guards.global_state(), field, value)
+    for kept in HELD:  # a guard has to see each moved again
+        kept.clear()
 
 
-# The flags of JAX that do something here, and what.
-ACTIONS: dict[str, Callable[[Any], None]] = {
-    "jax_array_garbage_collection_guard": _guard(
-        "array_garbage_collection_guard",
+def set_logging_level(level: int | str) -> None:
+    """Set the level of the logger `weft`."""
+    check_logging_level("jax_logging_level", level)
+    Logger("weft").setLevel(level)
+
+
+def check_logging_level(said_by: str, level: int | str) -> None:
+    """Raise ValueError unless a level is a number or a name of `logging`."""
+    if not isinstance(level, int) and level not in LEVELS:
+        raise ValueError(f"config: {said_by} must be one of {LEVELS}; got {level!r}.")
+
+
+# The guards of jaxlib that flags of JAX set: the class of their levels, and jaxlib's names of them.
+GUARDS: dict[str, tuple[Any, ...]] = {
+    "jax_array_garbage_collection_guard": (
         _guards.GarbageCollectionGuardLevel,
         "garbage_collect_array",
     ),
+    "jax_transfer_guard": (_guards.TransferGuardLevel, *DIRECTIONS),
+    **{f"jax_transfer_guard_{d}": (_guards.TransferGuardLevel, d) for d in DIRECTIONS},
+}
+# The flags of JAX that do something here, and what.
+ACTIONS: dict[str, Callable[[Any], None]] = {
     "jax_dump_ir_to": lambda folder: _cells["dump"].set_global(folder or None),
-    "jax_logging_level": lambda level: Logger("weft").setLevel(level),
+    "jax_logging_level": set_logging_level,
     "jax_thread_guard": _guards.update_thread_guard_global_state,
-    "jax_transfer_guard": _guard("jax_transfer_guard", _guards.TransferGuardLevel, *DIRECTIONS),
-    **{
-        f"jax_transfer_guard_{d}": _guard(f"jax_transfer_guard_{d}", _guards.TransferGuardLevel, d)
-        for d in DIRECTIONS
-    },
+    **{flag: functools.partial(set_guard, flag) for flag in GUARDS},
 }
 
 logger = Logger("weft.config")
@@ -286,18 +297,44 @@ _BOOLS = {
 }
 
 
-def read_variable(option: Option) -> Any:
-    """Return the value of an option in the environment, WEFT_NAME or JAX_NAME, or its default."""
-    for prefix in ("WEFT_", "JAX_"):
-        variable = prefix + option.name.upper()
-        text = os.environ.get(variable)
-        if text is not None:
-            return _read_text(option, text, variable)
-    return option.default
+def read_variables(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return what variables say of options and flags: WEFT_NAME, or else JAX_NAME.
+
+    A variable WEFT_NAME that nothing reads gets a warning. Those with JAX_ may be JAX's own.
+
+    Raises:
+      ValueError: a variable has a value that its option does not take.
+    """
+    given = sorted(v for v in environ if v.startswith(("JAX_", "WEFT_")))  # the latter override
+    if not given:
+        return {}
+    options = {option.name.upper(): option for option in OPTIONS}
+    options |= {_bare(n).upper(): Option(n, default, "") for n, default in FLAGS.items()}
+    values = {}
+    for variable in given:
+        prefix, _, name = variable.partition("_")
+        if option := options.get(name):
+            values[option.name] = read_text(option, environ[variable], variable)
+        elif prefix == "WEFT" and not name.startswith("TEST_") and variable not in VARIABLES:
+            close = find_close(variable, [*VARIABLES, *(f"WEFT_{name}" for name in options)])
+            hint = f" Hint: {close}." if close else ""
+            warnings.warn(
+                f"config: variables WEFT_... must be of docs/options.md; got {variable}.{hint}",
+                stacklevel=5,  # the line that imports weft
+            )
+    return values
 
 
-def _read_text(option: Option, text: str, said_by: str) -> Any:
-    """The value of an option that a variable or a flag gives as text."""
+def read_text(option: Option, text: str, said_by: str) -> Any:
+    """Return the value of an option that a variable or a flag gives as text.
+
+    Raises:
+      ValueError: the option does not take the value.
+    """
+    if option.name in GUARDS:
+        read_level(GUARDS[option.name][0], "config", said_by, text)
+    elif option.name == "jax_logging_level":
+        check_logging_level(said_by, text)
     if option.choices is not None and text in option.choices:
         return text
     if isinstance(option.default, bool):
@@ -310,8 +347,10 @@ def _read_text(option: Option, text: str, said_by: str) -> Any:
         with contextlib.suppress(ValueError):
             return kind(text)
         must = "an integer" if kind is int else "a number"
-    else:
+    elif option.choices is None:
         return text
+    else:
+        must = f"one of {tuple(c for c in option.choices if c is not None)}"
     raise ValueError(f"config: {said_by} must be {must}; got {text!r}.")
 
 
@@ -333,7 +372,7 @@ class Config:
         self._accepted = {**FLAGS}
         self._options = {o.name: o for o in OPTIONS}
         self._cells = _cells
-        self._cells |= {o.name: make_cell(o.name, read_variable(o), o.traced) for o in OPTIONS}
+        self._cells |= {o.name: make_cell(o.name, o.default, o.traced) for o in OPTIONS}
         for name, cell in self._cells.items():
             object.__setattr__(self, "_" + name, cell)
 
@@ -349,13 +388,9 @@ class Config:
         return next((n for n in (name, f"jax_{name}") if n in self._accepted), None)
 
     def read_environment(self) -> None:
-        """Set what the environment says: of all flags, and of the options that it names."""
-        for option in OPTIONS:
-            if any(prefix + option.name.upper() in os.environ for prefix in ("WEFT_", "JAX_")):
-                self.update(option.name, read_variable(option))
-        for name, default in FLAGS.items():
-            value = read_variable(Option(_bare(name), default, ""))
-            if value != default:
+        """Set the options and flags that the environment names."""
+        for name, value in read_variables(os.environ).items():
+            if name not in FLAGS or value != self._accepted[name]:
                 self.update(name, value)
 
     def _checked(self, name: str, value: Any) -> Any:
@@ -419,7 +454,7 @@ class Config:
             if not i or arg[:1] != "-" or positive[:4] != "jax_" or option is None:
                 left.append(arg)
             else:
-                value = _read_text(option, text, f"--{flag}") if given else flag == positive
+                value = read_text(option, text, f"--{flag}") if given else flag == positive
                 self.update(option.name, value)
         sys.argv[:] = left
         if absl_flags := sys.modules.get("absl.flags"):
@@ -470,7 +505,10 @@ config = Config()
 x64_cell = config._cells["enable_x64"]
 bounds_cell = config._cells["check_bounds"]
 disable_jit_cell = config._cells["disable_jit"]
-config.read_environment()
+try:
+    config.read_environment()
+except ValueError as error:  # without our frames: the message names the variable
+    raise error.with_traceback(None) from None
 
 # Not options but kept like them. Under a trace that stages, a call must not run at once, so the C++
 # cache has to miss; the named axes in scope change what a function means.

@@ -1,4 +1,4 @@
-"""The flags of JAX that weft has no option for, with their defaults.
+"""The flags of JAX that weft has no option for, with their defaults, and variables of neither.
 
 `config` accepts them, and reading a flag returns the value that was set. Setting a flag changes
 nothing else, except for the flags of `weft.options.ACTIONS`.
@@ -83,3 +83,11 @@ FLAGS: dict[str, Any] = {
     "jax_xla_profile_version": 0,
     "mock_num_gpu_processes": 0,
 }
+
+# Variables of the environment that belong to no option and no flag. docs/options.md has their rows.
+_VARIABLES = """
+WEFT_AS_JAX WEFT_BUILD WEFT_CACHE_DIR WEFT_CACHE_MAX_BYTES WEFT_COORDINATOR_ADDRESS
+WEFT_COORDINATOR_BIND_ADDRESS WEFT_COORDINATOR_PORT WEFT_COORDINATOR_SECRET
+WEFT_COORDINATOR_SECRET_FILE WEFT_KERNELS WEFT_LOCAL_DEVICE_IDS WEFT_NUM_PROCESSES WEFT_PROCESS_ID
+"""
+VARIABLES = frozenset(_VARIABLES.split())

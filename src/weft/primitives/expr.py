@@ -7,7 +7,6 @@ of the language and has no derivative: the primitives whose `lower` uses it have
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from numbers import Number
 from typing import Any
 
@@ -63,7 +62,7 @@ def split_number(x: float) -> tuple[float, float]:
     """x as a sum of two floats of half the bits."""
     bits = np.array(x, np.float64).view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)
     high = float(bits.view(np.float64))
-    return high, float(Fraction(x) - Fraction(high))
+    return high, x - high
 
 
 def is_large(aval: ShapedArray) -> bool:

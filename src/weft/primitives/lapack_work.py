@@ -8,6 +8,7 @@ and singular values. Their counts depend on how fast an iteration converges.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -63,9 +64,10 @@ COUNTS: dict[str, Callable[[Sizes], float]] = {
 }
 REAL_NAMES = {name: real for real, name in COMPLEX_NAMES.items()}
 
-_TARGET = re.compile(r'custom_call_target="(?:lapack_([sdcz])(\w+?)_ffi|(tridiagonal_\w+))"')
-_SHAPE = re.compile(r"[a-z]+\d+\[([\d,]*)\]")
-_OPTION = re.compile(r"(\w+) = (\d+) : ui8")
+# `re` compiles a pattern at its first use and keeps it, so `import weft` does not.
+_TARGET = r'custom_call_target="(?:lapack_([sdcz])(\w+?)_ffi|(tridiagonal_\w+))"'
+_SHAPE = r"[a-z]+\d+\[([\d,]*)\]"
+_OPTION = r"(\w+) = (\d+) : ui8"
 
 
 def count_library_flops(text: str) -> float:
@@ -80,13 +82,14 @@ def count_library_flops(text: str) -> float:
     243000.0
     """
     lines = text.split("\n")
-    return float(sum(count_call(line, call) for line in lines for call in _TARGET.finditer(line)))
+    calls = ((line, call) for line in lines for call in re.finditer(_TARGET, line))
+    return float(sum(itertools.starmap(count_call, calls)))
 
 
 def count_call(line: str, target: re.Match) -> float:
     """Return the operations of the call that a line has; 0 for a routine not in the table."""
     letter, routine, other = target.groups()
-    options = {k: int(v) for k, v in _OPTION.findall(line)}
+    options = {k: int(v) for k, v in re.findall(_OPTION, line)}
     pattern = find_pattern(other or f"lapack_{letter}{routine}_ffi", options)
     constraints = line.partition("operand_layout_constraints={")[2]
     operands = read_shapes(constraints.partition("api_version=")[0])
@@ -105,4 +108,4 @@ def count_call(line: str, target: re.Match) -> float:
 
 def read_shapes(text: str) -> Sequence[tuple[int, ...]]:
     """Return the shapes of the arrays in a text of HLO."""
-    return [tuple(map(int, filter(None, dims.split(",")))) for dims in _SHAPE.findall(text)]
+    return [tuple(map(int, filter(None, dims.split(",")))) for dims in re.findall(_SHAPE, text)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -49,6 +48,7 @@ from weft.primitives.expr import F32, Expr, lower_integer_pow
 from weft.primitives.families import check_integer
 from weft.primitives.kernels import Called, ElementFormula, Kernel
 from weft.primitives.layout import convert, literal, zeros
+from weft.util import Record
 from weft.xla.typing import Array, ArrayLike
 
 _LN2 = math.log(2)
@@ -75,8 +75,7 @@ class AccuracyMode(enum.Enum):
     DEFAULT = 2
 
 
-@dataclass(frozen=True)
-class Tolerance:
+class Tolerance(Record):
     """A bound on the error of an elementwise function, for the parameter `accuracy`.
 
     XLA may compute the function faster if the result stays within the bound.
@@ -90,17 +89,15 @@ class Tolerance:
     [1.        2.7182817]
     """
 
-    atol: float = 0.0
-    rtol: float = 0.0
-    ulps: int = 0
+    __slots__ = ("atol", "rtol", "ulps")
 
-    def __post_init__(self) -> None:
-        bounds = self.atol, self.rtol, self.ulps
-        if min(bounds) < 0 or not any(bounds):
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0) -> None:
+        if min(atol, rtol, ulps) < 0 or not (atol or rtol or ulps):
             raise ValueError(
                 "Tolerance: one bound must be positive and none negative; "
-                f"got atol {self.atol}, rtol {self.rtol}, ulps {self.ulps}."
+                f"got atol {atol}, rtol {rtol}, ulps {ulps}."
             )
+        self.atol, self.rtol, self.ulps = atol, rtol, ulps
 
 
 def accuracy_attribute(accuracy: Tolerance | AccuracyMode) -> str:

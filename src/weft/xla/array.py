@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from weft import dtypes
+from weft import display, dtypes
 from weft.core.aval import HasAval, ShapedArray, is_masked, is_valid_value, typeof
 from weft.core.trace import Tracer
-from weft.display.values import array_html
 from weft.errors import DeletedError, DtypeError, JaxRuntimeError, ShapeError
 from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on, terms_of
@@ -27,7 +26,7 @@ from weft.mesh.transfers import is_own_transfer, move_explicitly
 from weft.mesh.typed import typed_for
 from weft.options import x64_as, x64_cell
 from weft.pytrees import register_call_node
-from weft.util import hide_members
+from weft.util import LazyMember, hide_members
 from weft.xla import shards
 from weft.xla.members import Members
 
@@ -457,7 +456,6 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
     __hash__ = None  # type: ignore[assignment]  # as `==` compares elements
 
     __repr__ = array_repr
-    _repr_html_ = array_html
 
     def __str__(self) -> str:
         here = not terms_of(self._sharding) and (
@@ -586,5 +584,6 @@ def _attach() -> None:
 
 _attach()
 hide_members(KeyArray, "words")
+LazyMember(lambda: display.values.array_html, "_repr_html_", ARRAYS)
 register_call_node(KeyArray, lambda x: ((x.words,), x.aval), lambda aval, xs: KeyArray(aval, *xs))
 Array.__module__ = "weft"

@@ -28,7 +28,7 @@ ATTRIBUTE_DTYPES = frozenset(
 
 # The targets that only a process itself may write into its programs: the kernels of native/, and
 # functions of this process, which XLA finds by a number, an address or a key.
-_PRIVATE_TARGET = re.compile(
+_PRIVATE_TARGET = (  # compiled at its first use, not by `import weft`
     r"weft_|xla_\w*python|InspectSharding|CustomSPMDPartitioning|WeftCustomPartitioning|dce_sink"
 )
 
@@ -44,7 +44,7 @@ def new_capsule(pointer: Any) -> Any:
 
 def refuse_private_target(op: str, target: str) -> None:
     """Raise if a name from a file or a text is a target that belongs to this process."""
-    if _PRIVATE_TARGET.match(target):
+    if re.match(_PRIVATE_TARGET, target):
         raise ValueError(
             f"{op} must not call kernels of weft nor Python functions, which only programs of this "
             f"process may; got a call of {target!r}."

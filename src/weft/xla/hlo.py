@@ -29,7 +29,7 @@ TOKEN = ShapedArray((), np.dtype(np.int32))
 MAX_PATTERNS = 10_000  # of a platform
 PATTERNS: dict[tuple, dict[tuple, Any]] = {}  # by platform and settings
 
-_LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*"(?:\(".*":\d+:\d+\))?\)$', re.MULTILINE)
+_LOCATION = r'(?m) loc\("(?:[^"\\]|\\.)*"(?:\(".*":\d+:\d+\))?\)$'  # compiled at its first use
 
 
 class Value:
@@ -585,7 +585,7 @@ class Builder:
 
 def strip_locations(text: str) -> str:
     """A module's text without the names of its operations."""
-    return _LOCATION.sub("", text) if " loc(" in text else text
+    return re.sub(_LOCATION, "", text) if " loc(" in text else text
 
 
 def i64s(xs: Iterable[int]) -> str:

@@ -17,7 +17,7 @@ from weft.core.jaxpr import Eqn, bodies_of, origin_of
 from weft.core.source import path_text, user_code
 from weft.xla.hlo import Builder, FrontendAttributes, quote_text
 
-MARK = re.compile(r' loc\("[^"]*:(\d+)"\)$')
+MARK = r' loc\("[^"]*:(\d+)"\)$'  # compiled at its first use
 
 
 def operation_path(around: str, eqn: Eqn) -> str:
@@ -46,7 +46,7 @@ class LocatingBuilder(Builder):
         eqn = origin_of(eqn)
         inner = set()
         for i in range(start, len(self.lines)):
-            found = MARK.search(self.lines[i])
+            found = re.search(MARK, self.lines[i])
             if found is not None:
                 inner.add(int(found[1]))
         for number in inner:
