@@ -544,7 +544,7 @@ TESTED_IN = {
     ),
     "experimental/sparse/test_bcsr.py": "experimental/sparse/coo.py",
     "explain/test_costs.py": (
-        "explain/machine.py explain/origins.py explain/page.py explain/report.py "
+        "explain/machine.py explain/origins.py explain/report.py "
         "explain/subject.py explain/tables.py"
     ),
     "explain/numerics/test_follow.py": (

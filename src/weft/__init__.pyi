@@ -456,6 +456,7 @@ def sparse_hessian(
     *,
     format: _Literal["bcoo", "bcsr"] = ...,
     pattern: _Any = ...,
+    holomorphic: bool = ...,
 ) -> _SparseDerivative: ...
 def sparse_jacobian(
     fun: _Callable[..., _Any],
@@ -465,6 +466,7 @@ def sparse_jacobian(
     mode: _Literal["auto", "forward", "reverse", "both"] = ...,
     format: _Literal["bcoo", "bcsr"] = ...,
     pattern: _Any = ...,
+    holomorphic: bool = ...,
 ) -> _SparseDerivative: ...
 
 from weft import sparsity as sparsity

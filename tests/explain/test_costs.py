@@ -250,6 +250,16 @@ def test_a_report_in_full(tmp_path, monkeypatch):
     assert found == GOLDEN.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("near, busy", [(2, True), (3, False)])
+def test_a_busy_machine_is_named(tmp_path, near, busy):
+    report = made_up_report(str(tmp_path / "model.py"))
+    report.runs = near, 30
+    note = report.line_table().note
+    assert f"Means of {near} of 30 runs" in note
+    assert ("Other work seems to have delayed the rest" in note) == busy
+    assert ("no share differed by more than 3.5 points" in note) != busy
+
+
 def test_figures_are_proportional_to_the_turns_of_a_loop():
     def f(xs):
         return lax.map(lambda x: jnp.sin(x) @ x, xs)  # each

@@ -198,6 +198,10 @@ def test_arguments_that_could_be_donated_are_named():
     with pytest.raises(ValueError, match="Hint: donate_argnums, as 4,096 bytes of results"):
         weft.jit(lambda x: x * 2, memory=5000)(jnp.ones(1024))
     x = jnp.ones(1024)
+    plan = weft.jit(lambda x: x * 2, memory=10_000).plan(x)
+    assert plan.donatable == 4096
+    assert str(plan).endswith("donate_argnums would save up to 4,096 bytes")
+    assert weft.jit(lambda x: x * 2, memory=5000, donate_argnums=0).plan(x).donatable == 0
     assert weft.jit(lambda x: x * 2, memory=5000, donate_argnums=0)(x)[0] == 2
     assert x.is_deleted()
 

@@ -68,3 +68,26 @@ def test_matrices_without_entries():
         empty = scipy.sparse.csr_array(shape, dtype=bool)
         for mode in ("auto", "forward", "reverse", "both"):
             assert coloring.count_products(coloring.plan(empty, mode)) == 0
+
+
+def test_stars_are_colored_in_time_proportional_to_entries():
+    """An arrow of 2,000 columns has a row of all: pairs of its entries must not be visited."""
+    full = scipy.sparse.lil_array((2000, 2000), dtype=bool)
+    full.setdiag(True)
+    full[0, :] = full[:, 0] = True
+    matrix = scipy.sparse.csr_array(full)
+    calls = 0
+
+    class Row(list):
+        def __iter__(self):
+            nonlocal calls
+            for x in super().__iter__():
+                calls += 1
+                yield x
+
+    near = [Row(matrix.indices[a:b]) for a, b in zip(matrix.indptr[:-1], matrix.indptr[1:])]
+    near = [Row(w for w in list(row) if w != v) for v, row in enumerate(near)]
+    calls = 0
+    colors = coloring.color_stars_greedily(near, [False] * len(near), range(len(near)))
+    assert colors.max() == 1
+    assert calls <= 3 * matrix.nnz

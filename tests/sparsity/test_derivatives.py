@@ -148,3 +148,51 @@ def test_refused():
         weft.sparse_jacobian(3)
     with pytest.raises(ShapeError, match="scalar"):
         weft.sparse_hessian(differences)(X)
+
+
+def test_a_function_is_traced_once_in_all():
+    traced = []
+
+    def fun(x):
+        traced.append(None)
+        return jnp.sum(x[1:] * x[:-1]) ** 2, {"sum": jnp.sum(x), "two": 2.0}
+
+    jac = weft.sparse_hessian(fun, has_aux=True)
+    found, aux = jac(X)
+    assert len(traced) == 1
+    want, _ = weft.hessian(fun, has_aux=True)(X)
+    np.testing.assert_allclose(found.todense(), want, rtol=1e-6)
+    assert (float(aux["sum"]), float(aux["two"])) == (21.0, 2.0)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_complex_inputs(mode):
+    fun = lambda z: z[1:] ** 2 * (1 + 2j) - jnp.exp(z[:-1])
+    z = jnp.arange(1.0, 5.0) * (0.3 + 0.2j)
+    found = weft.sparse_jacobian(fun, mode=mode, holomorphic=True)(z)
+    a = np.asarray(z)
+    want = np.zeros((3, 4), complex)
+    want[range(3), range(3)] = -np.exp(a[:-1])
+    want[range(3), range(1, 4)] = 2 * a[1:] * (1 + 2j)
+    np.testing.assert_allclose(found.todense(), want, rtol=1e-5)
+    assert found.nse == 6
+
+
+def test_the_hessian_of_a_complex_function():
+    fun = lambda z: jnp.sum(z[1:] ** 2 * z[:-1] * 1j)
+    z = jnp.arange(1.0, 4.0) * (0.3 + 0.2j)
+    a, b, c = np.asarray(z)
+    want = 2j * np.array([[0, b, 0], [b, a, c], [0, c, b]])
+    found = weft.sparse_hessian(fun, holomorphic=True)(z)
+    np.testing.assert_allclose(found.todense(), want, rtol=1e-5)
+
+
+def test_dtypes_that_are_refused():
+    z, x = jnp.ones(3) * 1j, jnp.ones(3)
+    real = r"inputs must be real and .*; got c64\[3\] .* Hint: holomorphic=True if"
+    with pytest.raises(DtypeError, match=real):
+        weft.sparse_jacobian(lambda z: z)(z)
+    with pytest.raises(DtypeError, match=r"inputs must be complex with holomorphic=True; got f32"):
+        weft.sparse_jacobian(lambda x: x, holomorphic=True)(x)
+    with pytest.raises(DtypeError, match=r"results must be complex with holomorphic=True; got f32"):
+        weft.sparse_jacobian(jnp.abs, holomorphic=True)(z)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import keyword
 import linecache
 import pathlib
+import tokenize
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,9 +15,18 @@ from weft.explain.tables import Table
 from weft.util import name_cell
 
 AROUND = 4  # lines of source shown before and after one that costs
+# The classes of tokens on the page. Python 3.12 splits an f-string into several tokens.
+KINDS = {tokenize.STRING: "string", tokenize.NUMBER: "digits", tokenize.COMMENT: "comment"}
+KINDS |= {
+    getattr(tokenize, name): "string"
+    for name in ("FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")
+    if hasattr(tokenize, name)
+}
 
 STYLE = """
-:root { color-scheme: light dark; --bar: #7aa7e0; --hot: #e8956a; --line: #8884; --soft: #8881; }
+:root { color-scheme: light dark; --bar: #7aa7e0; --hot: #e8956a; --line: #8884; --soft: #8881;
+  --keyword: light-dark(#8a2f9e, #d49be4); --string: light-dark(#2f7a34, #8fce93);
+  --number: light-dark(#9a5a00, #e6b566); --comment: #808080; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 78rem; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin: 2rem 0 .3rem; }
 p.note { margin: .2rem 0 .5rem; opacity: .75; }
@@ -25,7 +36,8 @@ th { text-align: left; font-weight: 600; white-space: nowrap; }
 th, td { padding: .15rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 td.place { white-space: nowrap; } td.code, pre { font-family: ui-monospace, monospace; }
-td.bar { background: linear-gradient(to left, var(--bar) var(--w), transparent var(--w)); }
+td.bar { background: linear-gradient(to left, var(--bar) var(--w), transparent var(--w))
+  bottom / 100% .25rem no-repeat; padding-bottom: .35rem; }
 tr:hover td { background-color: var(--soft); }
 .source { font: .85rem/1.45 ui-monospace, monospace; border: 1px solid var(--line);
   overflow-x: auto; padding: .4rem 0; }
@@ -34,6 +46,8 @@ tr:hover td { background-color: var(--soft); }
 .source .number { display: inline-block; width: 3rem; text-align: right; margin-right: 1rem;
   opacity: .5; }
 .source .gap { opacity: .5; }
+.source .keyword { color: var(--keyword); } .source .string { color: var(--string); }
+.source .digits { color: var(--number); } .source .comment { color: var(--comment); }
 summary { cursor: pointer; font-weight: 600; margin-top: .8rem; }
 """
 
@@ -163,10 +177,10 @@ def name_file(file: str) -> str:
 def write_source(file: str, marks: Mapping[int, Mark]) -> str:
     """Return the HTML of one file: the lines that have marks, and the lines around them."""
     shown = sorted({n + d for n in marks for d in range(-AROUND, AROUND + 1) if n + d > 0})
+    lines = color_code(linecache.getlines(file))
     rows, before = [], 0
     for n in shown:
-        text = linecache.getline(file, n)
-        if not text:
+        if n > len(lines):
             continue
         if n > before + 1:
             rows.append('<div class="gap">      ...</div>')
@@ -182,5 +196,34 @@ def write_source(file: str, marks: Mapping[int, Mark]) -> str:
                     f'{60 * mark.strength:.0f}%, transparent)"'
                 )
         spans = f'<span class="cost">{cost}</span><span class="number">{n}</span>'
-        rows.append(f"<div{style}{title}>{spans}{html.escape(text.rstrip())}</div>")
+        rows.append(f"<div{style}{title}>{spans}{lines[n - 1]}</div>")
     return "".join(rows)
+
+
+def color_code(lines: Sequence[str]) -> list[str]:
+    """Return lines of Python as HTML, with keywords, strings, numbers and comments in colors.
+
+    What cannot be read as Python, such as a magic of IPython and what follows it, has no colors.
+    """
+    spans: list[list[tuple[int, int, str]]] = [[] for _ in lines]
+    try:
+        for token in tokenize.generate_tokens(iter(lines).__next__):
+            kind = KINDS.get(token.type)
+            if token.type == tokenize.NAME and keyword.iskeyword(token.string):
+                kind = "keyword"
+            (first, start), (last, end) = token.start, token.end
+            for n in range(first, last + 1) if kind else ():
+                left, right = start if n == first else 0, end if n == last else len(lines[n - 1])
+                spans[n - 1].append((left, right, kind))
+    except (tokenize.TokenError, SyntaxError):
+        pass
+    found = []
+    for line, own in zip(lines, spans, strict=True):
+        parts, at = [], 0
+        line = line.rstrip()
+        for left, right, kind in own:
+            text = html.escape(line[left:right])
+            parts += [html.escape(line[at:left]), f'<span class="{kind}">{text}</span>']
+            at = right
+        found.append("".join([*parts, html.escape(line[at:])]))
+    return found

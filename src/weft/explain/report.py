@@ -15,6 +15,7 @@ from weft.explain.tables import Table, bytes_text, count_text, rate_text, second
 
 MAX_KERNELS = 20  # in the table
 DISTURBED = 1.3  # slowdown by the profiler; if it is larger, the report warns of it
+ENOUGH_RUNS = 3  # near the quickest; fewer do not show how far shares differ
 
 
 class Report(Printed):
@@ -87,14 +88,21 @@ class Report(Printed):
         table = line_table(self.lines, self.wall, self.attributed, self.peaks)
         if not self.wall:
             return table
-        widest = max([high - low for low, high in (w.spread for _, w in self.lines)], default=0.0)
         wall, profiled = seconds_text(self.wall), seconds_text(self.profiled)
         note = (
             f"Of {wall} a run ({profiled} under the profiler), "
             f"{self.attributed / self.wall:.1%} is in kernels whose lines are known. Means of "
-            f"{self.runs[0]} of {self.runs[1]} runs, those near the quickest, in which no share "
-            f"differed by more than {100 * widest:.1f} points."
+            f"{self.runs[0]} of {self.runs[1]} runs, those near the quickest"
         )
+        if self.runs[0] < ENOUGH_RUNS:
+            note += (
+                ". Other work seems to have delayed the rest, so that shares are uncertain: "
+                "repeat the call when the machine is quiet."
+            )
+        else:
+            spreads = [high - low for low, high in (w.spread for _, w in self.lines)]
+            widest = 100 * max(spreads, default=0.0)
+            note += f", in which no share differed by more than {widest:.1f} points."
         if self.profiled > DISTURBED * self.wall:
             note += (
                 f" The profiler made a run {self.profiled / self.wall:.1f} times as long, so that "

@@ -52,6 +52,8 @@ class MemoryPlan(NamedTuple):
       after: the estimate for the program that is compiled, in bytes.
       used: the bytes that the compiled program uses, by XLA's figure.
       steps: a sentence for each change; empty if the program fits without changes.
+      donatable: the bytes of results that would take the memory of arguments with `donate_argnums`;
+        0 if arguments are donated. This is not done by itself, as it deletes arrays of the caller.
     """
 
     limit: int
@@ -59,6 +61,7 @@ class MemoryPlan(NamedTuple):
     after: int
     used: int
     steps: Sequence[str]
+    donatable: int = 0
 
     def __str__(self) -> str:
         rows = [
@@ -66,6 +69,8 @@ class MemoryPlan(NamedTuple):
             f"estimated as written: {self.before:,} bytes, as compiled: {self.after:,} bytes",
             *self.steps,
         ]
+        if self.donatable:
+            rows.append(f"donate_argnums would save up to {self.donatable:,} bytes")
         return "\n".join(rows)
 
 
@@ -90,7 +95,8 @@ class MemoryLimit(NamedTuple):
         found = jaxpr.memo[USED, spec]
         plan = found.plan(jaxpr, spec, consts)
         used = count_bytes(run)
-        return MemoryPlan(self.bytes, plan.before.bytes, plan.after.bytes, used, plan.steps)
+        estimates = plan.before.bytes, plan.after.bytes
+        return MemoryPlan(self.bytes, *estimates, used, plan.steps, count_donatable(jaxpr, spec))
 
     def fit(self, jaxpr: Jaxpr, spec: Any, consts: int, partitioned: bool) -> Jaxpr | None:
         """Return the program to compile instead of a staged one; None if no change is needed.

@@ -99,26 +99,37 @@ def color_stars_greedily(
     """Give each column, in an order, the first color that a star coloring allows.
 
     `near` lists the other columns with an entry in the row of a column; a column without any entry
-    is `empty`.
+    is `empty`. Sets of colors are the bits of an integer. They are updated as columns get their
+    colors, so that the time is proportional to the number of entries, also if a row is full.
     """
     colors = [-1] * len(near)
-    # The number of columns of a color that are near a column.
+    around = [0] * len(near)  # the colors near a column
+    # The number of columns of a color that are near a column, and the first of these columns.
     counts: list[dict[int, int]] = [{-1: 0} for _ in near]
+    first: list[dict[int, int]] = [{} for _ in near]
+    # The colors of those near a column w that have another column of the color of w near them.
+    centers = [0] * len(near)
     for v in order:
         if empty[v]:
             continue
         taken = 0
         for w in near[v]:
             color = colors[w]
-            taken |= 1 << color if color >= 0 else 0
             # A path x, w, v, w' with w and w' of one color, or y, x, w, v with y and w of one.
-            any_color = color < 0 or counts[v][color] > 1
-            for x in near[w]:
-                if x != v and colors[x] >= 0 and (any_color or counts[x][color] > 1):
-                    taken |= 1 << colors[x]
-        found = colors[v] = (~taken & (taken + 1)).bit_length() - 1
+            taken |= around[w] if color < 0 or counts[v][color] > 1 else centers[w]
+            taken |= 1 << color if color >= 0 else 0
+        bit = ~taken & (taken + 1)
+        found = colors[v] = bit.bit_length() - 1
         for w in near[v]:
-            counts[w][found] = counts[w].get(found, 0) + 1
+            around[w] |= bit
+            number = counts[w][found] = counts[w].get(found, 0) + 1
+            first[w].setdefault(found, v)
+            color = colors[w]
+            if color >= 0 and counts[v][color] > 1:
+                centers[w] |= bit
+            if color >= 0 and number > 1:
+                centers[v] |= 1 << color
+                centers[first[w][found]] |= 1 << color
     return np.array(colors, int)
 
 

@@ -19,15 +19,16 @@ from weft.api import grad, jacobians
 from weft.api.functions import FlatFun, check_callable
 from weft.api.jit import jit
 from weft.api.make_jaxpr import eval_shape
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import ShapedArray
 from weft.core.source import boundary
-from weft.core.stage import stage
+from weft.core.stage import stage, stage_closed
 from weft.core.trace import Tracer, ensure_compile_time_eval
 from weft.errors import DtypeError, ShapeError
 from weft.experimental.sparse.bcoo import BCOO
 from weft.experimental.sparse.bcsr import BCSR
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.layout import instantiate
+from weft.pytrees import flatten, unflatten
 from weft.sparsity import coloring
 from weft.sparsity.dependence import State, follow, know
 from weft.sparsity.pattern import Pattern, read_pattern, tidy
@@ -59,8 +60,9 @@ class SparseDerivative:
     """
 
     def __init__(
-        self, op: str, fun: Callable, argnums: Any, has_aux: bool, find_plan: Callable, format: str
-    ):
+        self, op: str, fun: Callable, argnums: Any, has_aux: bool, holomorphic: bool,
+        find_plan: Callable, format: str,
+    ):  # fmt: skip
         check_callable(op, fun, wraps=True)
         grad.check_argnums(op, argnums)
         check_option(op, "format", format, *FORMATS)
@@ -68,6 +70,7 @@ class SparseDerivative:
         self._op = op
         self._argnums = argnums
         self._has_aux = has_aux
+        self._holomorphic = holomorphic
         self._find_plan = find_plan
         self._format = format
         self._compiled = jit(self._compute)
@@ -87,29 +90,29 @@ class SparseDerivative:
         found: list[Pattern] = []
 
         def look(*args: Any, **kwargs: Any) -> None:
-            chosen = self._choose(args, kwargs)
+            chosen, _ = self._choose(args, kwargs)
             found.append(Pattern(*self._find_plan(chosen.flat, chosen.avals)))
 
         eval_shape(look, *args, **kwargs)
         return found[0]
 
-    def _choose(self, args: tuple, kwargs: dict) -> grad.ChosenArguments:
+    def _choose(self, args: tuple, kwargs: dict) -> tuple[grad.ChosenArguments, list]:
+        """Return the chosen arguments with the staged function, and the types of its results."""
         fun = self.__wrapped__
         chosen = grad.choose_arguments(self._op, fun, self._argnums, args, kwargs, self._has_aux)
         for a in chosen.avals:
-            if not dtypes.is_float(a.dtype):
-                raise DtypeError(
-                    f"{self._op}: inputs must be real and floating-point; got {a} as an input of "
-                    f"{fun_name(fun)}. Hint: x.astype(float), or other argnums."
-                )
-        return chosen
+            check_type(self._op, a, self._holomorphic, f"inputs must be {{}}; got {a} as an input "
+                       f"of {fun_name(fun)}", "x.astype({}), or other argnums")  # fmt: skip
+        flat, out_avals = stage_function(chosen.flat, chosen.avals)
+        for a in out_avals:
+            check_type(self._op, a, self._holomorphic, f"results must be {{}}; got {a}")
+        return chosen._replace(flat=flat), out_avals
 
     def _compute(self, *args: Any, **kwargs: Any) -> Any:
-        chosen = self._choose(args, kwargs)
+        chosen, out_avals = self._choose(args, kwargs)
         flat = chosen.flat
         matrix, plan = self._find_plan(flat, chosen.avals)
-        outs, derivative, residuals = grad.linearize_leaves(flat, chosen.leaves, chosen.avals)
-        out_avals = [typeof(x) for x in outs]
+        _, derivative, residuals = grad.linearize_leaves(flat, chosen.leaves, chosen.avals)
         data = compute_entries(plan, derivative, residuals, chosen.avals, out_avals)
         rows = split_blocks(matrix, data, chosen.avals, out_avals)
         if self._format == "bcsr":
@@ -129,6 +132,7 @@ def sparse_jacobian(
     mode: Literal["auto", "forward", "reverse", "both"] = "auto",
     format: Literal["bcoo", "bcsr"] = "bcoo",
     pattern: Any = None,
+    holomorphic: bool = False,
 ) -> SparseDerivative:
     """Return the function that computes the Jacobian of `fun` as a sparse array.
 
@@ -151,6 +155,8 @@ def sparse_jacobian(
       pattern: the entries to compute, if they are known: a `Pattern`, a matrix of scipy.sparse, a
         BCOO or an array, whose shape is (elements of the results, elements of the inputs). All
         other entries are taken to be zero.
+      holomorphic: if True, `fun` is complex-differentiable, and its inputs and results must be
+        complex.
 
     Returns:
       A function of the arguments of `fun`. For a result of shape S and an input of shape T it
@@ -158,7 +164,8 @@ def sparse_jacobian(
       `has_aux` in a pair with the auxiliary data. Its method `pattern(*args)` returns the pattern.
 
     Raises:
-      DtypeError: an input or a result is not of a real floating-point dtype.
+      DtypeError: an input or a result is not of a real floating-point dtype (complex if
+        `holomorphic`).
       ShapeError: a given pattern does not have the shape of the Jacobian.
 
     >>> f = lambda x: x[1:] ** 2 - x[:-1]
@@ -177,7 +184,9 @@ def sparse_jacobian(
         matrix = find_pattern(flat, avals, pattern)
         return matrix, coloring.plan(matrix, mode)
 
-    return SparseDerivative("sparse_jacobian", fun, argnums, has_aux, find_plan, format)
+    return SparseDerivative(
+        "sparse_jacobian", fun, argnums, has_aux, holomorphic, find_plan, format
+    )
 
 
 def sparse_hessian(
@@ -187,6 +196,7 @@ def sparse_hessian(
     *,
     format: Literal["bcoo", "bcsr"] = "bcoo",
     pattern: Any = None,
+    holomorphic: bool = False,
 ) -> SparseDerivative:
     """Return the function that computes the Hessian of a scalar function as a sparse array.
 
@@ -195,19 +205,21 @@ def sparse_hessian(
     `sparse_jacobian` of the gradient: two for the form of an arrow of any size.
 
     Args:
-      fun: a function of arrays, or pytrees of arrays, that returns a real scalar.
+      fun: a function of arrays, or pytrees of arrays, that returns a scalar.
       argnums: the positional arguments to differentiate in; an int, or a sequence of ints.
       has_aux: whether `fun` returns a pair of the scalar and auxiliary data.
       format: "bcoo", for any shapes; "bcsr", for one vector.
       pattern: the entries to compute, if they are known, as for `sparse_jacobian`; it must be
         symmetric.
+      holomorphic: if True, `fun` is complex-differentiable, and its inputs and its result must be
+        complex.
 
     Returns:
       A function of the arguments of `fun`. For an input of shape T it returns a BCOO of shape
       T + T; pytrees nest as for `hessian`. Its method `pattern(*args)` returns the pattern.
 
     Raises:
-      DtypeError: an input is not of a real floating-point dtype.
+      DtypeError: an input is not of a real floating-point dtype (complex if `holomorphic`).
       ShapeError: `fun` does not return a scalar, or a given pattern has another shape.
 
     >>> f = lambda x: jnp.sum((x[1:] - x[:-1] ** 2) ** 2)
@@ -219,7 +231,7 @@ def sparse_hessian(
     Pattern((1000, 1000), nnz=2998, products=(3, 0))
     """
     check_callable("sparse_hessian", fun, wraps=True)
-    gradient = grad.grad(fun, argnums, has_aux)
+    gradient = grad.grad(fun, argnums, has_aux, holomorphic)
 
     def find_plan(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple:
         matrix = find_pattern(flat, avals, pattern)
@@ -227,7 +239,53 @@ def sparse_hessian(
         both = tidy(matrix.multiply(matrix.T))
         return both, coloring.plan_symmetric(both)
 
-    return SparseDerivative("sparse_hessian", gradient, argnums, has_aux, find_plan, format)
+    return SparseDerivative(
+        "sparse_hessian", gradient, argnums, has_aux, holomorphic, find_plan, format
+    )
+
+
+def stage_function(
+    flat: FlatFun, avals: Sequence[ShapedArray]
+) -> tuple[FlatFun, list[ShapedArray]]:
+    """Return a function as its program, and the types of its results.
+
+    The pattern and the values both follow from the program, so that users' code runs once.
+    """
+    count = 0
+
+    def fun(*leaves: Any) -> list:
+        nonlocal count
+        outs = flat(*leaves)
+        count = len(outs)
+        return [*outs, *flat.flat_aux[1]] if flat.has_aux else outs
+
+    jaxpr, consts = stage_closed(fun, avals)
+
+    def call(*args: Any) -> Any:
+        leaves, _ = flatten((args, {}))
+        outs = jaxpr(*consts, *leaves)
+        result = flat.result(outs[:count])
+        return (result, unflatten(flat.flat_aux[0], outs[count:])) if flat.has_aux else result
+
+    call.__name__ = fun_name(flat.fun)
+    staged = FlatFun(call, flat.in_tree, flat.op, flat.has_aux)
+    return staged, [v.aval for v in jaxpr.outvars[:count]]
+
+
+def check_type(op: str, aval: ShapedArray, holomorphic: bool, text: str, hint: str = "") -> None:
+    """Raise unless a type is a float, or complex if `holomorphic`. `text` has a hole for which."""
+    if holomorphic:
+        if dtypes.is_complex(aval.dtype):
+            return
+        must, dtype = "complex with holomorphic=True", "complex"
+    elif dtypes.is_float(aval.dtype):
+        return
+    else:
+        must, dtype = "real and floating-point", "float"
+    hint = f" Hint: {hint.format(dtype)}." if hint else ""
+    if dtypes.is_complex(aval.dtype):
+        hint = " Hint: holomorphic=True if the function is complex-differentiable."
+    raise DtypeError(f"{op}: {text.format(must)}.{hint}")
 
 
 # --- patterns -------------------------------------------------------------------------------------
@@ -243,9 +301,7 @@ def find_pattern(
     count = len(avals)
 
     def push(*both: Any) -> list:
-        outs, dots = jvp(flat, both[:count], both[count:])
-        out_avals = [typeof(x) for x in outs]
-        check_results(flat, out_avals)
+        _, dots = jvp(flat, both[:count], both[count:])
         return [instantiate(t) for t in dots]
 
     jaxpr, consts = stage(push, [*avals, *[a.to_tangent() for a in avals]])
@@ -268,13 +324,6 @@ def find_pattern(
     empty = lambda a: scipy.sparse.csr_array((a.size, total), dtype=bool)
     parts = [empty(s.aval) if s.depends is None else s.depends for s in outs]
     return tidy(scipy.sparse.vstack(parts) if parts else scipy.sparse.csr_array((0, total)))
-
-
-def check_results(flat: FlatFun, out_avals: Sequence[ShapedArray]) -> None:
-    """Raise unless all results are real and floating-point."""
-    for a in out_avals:
-        if not dtypes.is_float(a.dtype):
-            raise DtypeError(f"{flat.op}: results must be real and floating-point; got {a}.")
 
 
 # --- values ---------------------------------------------------------------------------------------

@@ -8,7 +8,10 @@ import weft
 import weft.numpy as jnp
 from tests.settings import ALL
 from weft import dtypes, lax
+from weft.core.trace import typed_values
 from weft.errors import TracerError
+from weft.explain.numerics.follow import find_program
+from weft.explain.subject import Subject
 
 F32 = np.float32
 numerics = weft.explain.numerics
@@ -221,3 +224,44 @@ def test_errors_say_what_must_hold():
         numerics(3)(1.0)
     with pytest.raises(ValueError, match="numerics: tolerance must be positive; got -1"):
         numerics(jnp.sin, tolerance=-1)
+
+
+WINDOWS = {
+    "sums of windows": lambda x: lax.reduce_window(x, 0.0, lax.add, (3, 1), (1, 1), "SAME"),
+    "convolution": lambda x: lax.conv_general_dilated(
+        x.reshape(1, 1, 3000, 8), jnp.ones((1, 1, 3, 1)), (1, 1), "SAME"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_are_sampled_with_their_neighbors(name):
+    x = np.random.default_rng(0).normal(size=(3000, 8)).astype(F32)
+    padded = np.pad(x.astype(float), ((1, 1), (0, 0)))
+    exact = padded[:-2] + padded[1:-1] + padded[2:]
+    got = np.asarray(weft.jit(WINDOWS[name])(x)).reshape(x.shape)
+    most = (np.abs(got - exact) / np.spacing(np.abs(got))).max()
+    (line,) = [a for a in report(WINDOWS[name], x).lines if a.added[1]]
+    assert 0.3 < line.added[1] <= most
+
+
+def test_large_elementwise_results_are_followed_in_samples():
+    def fun(x):
+        return jnp.exp(jnp.sin(x) * 3) - 1
+
+    x = np.linspace(0, 1, 5000, dtype=F32)
+    jitted = weft.jit(fun)
+    found = report(jitted, x).results[0]
+    exact = np.exp(np.sin(x.astype(float)) * 3) - 1
+    got = np.asarray(jitted(x))
+    most = (np.abs(got - exact) / np.spacing(np.abs(exact).astype(F32))).max()
+    assert 0.5 < found.worst <= most
+    step = -(-len(x) // len(found.values))
+    assert np.array_equal(found.values, got[::step])
+    subject = Subject(jitted, (x,), {}, "numerics")
+    program, _, leaves = find_program(subject)
+    with weft.enable_x64(True):
+        follower = program.jaxpr.memo["numerics"].jitted
+        text = follower.lower(*typed_values(leaves, program.jaxpr.invars)).as_text()
+    assert "tensor<5000xf32>" in text
+    assert "tensor<5000xf64>" not in text

@@ -85,7 +85,8 @@ def ulp_of(values: np.ndarray, dtype: Any) -> np.ndarray:
     tiny = float(info.smallest_normal)
     sizes = np.clip(np.abs(values), tiny, float(info.max))
     sizes = np.where(np.isfinite(values), sizes, np.nan)
-    return float(info.eps) * 2.0 ** np.floor(np.log2(sizes))
+    _, exponents = np.frexp(sizes)
+    return np.ldexp(float(info.eps), exponents - 1) + 0 * sizes
 
 
 class Record:
@@ -140,18 +141,11 @@ class Record:
 
     def worst(self) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
         """Return the largest error in ulps, the index of the element, and the iterations."""
-        best: tuple[float, tuple[int, ...], tuple[int, ...]] = (0.0, (), ())
-        places = self.item.positions()
-        for s in self.samples:
-            ulps = measure_ulps(s.errors, s.wide, self.dtype)
-            if not len(ulps) or np.isnan(ulps).all():
-                continue
-            i = int(np.nanargmax(ulps))
-            if ulps[i] > best[0] or not best[1]:
-                shape = self.site.aval.shape
-                index = tuple(int(k) for k in np.unravel_index(places[i], shape)) if shape else ()
-                best = float(ulps[i]), index, s.turns
-        return best
+        if not len(self.ulps) or np.isnan(self.ulps).all():
+            return 0.0, (), ()
+        k = int(np.nanargmax(self.ulps))
+        which, place = divmod(k, self.item.count)
+        return float(self.ulps[k]), self.item.lattice.locate(place), self.samples[which].turns
 
 
 def measure_ulps(errors: np.ndarray, values: np.ndarray, dtype: Any) -> np.ndarray:

@@ -21,7 +21,8 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost, Elements, Runs
 from weft.core.jaxpr import Eqn, bodies_of
 from weft.core.primitive import Zero, tangent_zero
-from weft.errors import MissingRule
+from weft.errors import HidingError, MissingRule
+from weft.footprint.lines import find_lines
 from weft.primitives.elementwise import Elementwise, add, div, mul, sub
 from weft.primitives.layout import broadcast_in_dim, convert, instantiate, transpose, zeros
 from weft.primitives.reduction import reduce
@@ -42,10 +43,27 @@ class Value(NamedTuple):
       narrow: the value of the narrow run.
       beside: the value in the wider type. If the narrow value has 64 bits already, the error of the
         narrow value. None if the value is exact, or its error is unknown.
+      part: the sampled part of a large value, computed from parts of the operands. If nothing else
+        reads `beside`, XLA does not compute it.
     """
 
     narrow: Any
     beside: Any = None
+    part: Part | None = None
+
+    def take(self, steps: Sequence[int]) -> Value:
+        """Return every n-th element along each axis."""
+        if self.part is not None and tuple(self.part.steps) == tuple(steps):
+            return self.part.value
+        beside = self.beside if self.beside is None else take_steps(self.beside, steps)
+        return Value(take_steps(self.narrow, steps), beside)
+
+
+class Part(NamedTuple):
+    """Every n-th element of a value along each axis: the step of each axis, and the elements."""
+
+    steps: Sequence[int]
+    value: Value
 
 
 def is_wide(dtype: Any) -> bool:
@@ -99,6 +117,12 @@ class Operation(NamedTuple):
     eqn: Eqn
     paired: bool  # errors are computed, not wide values
     params: dict
+
+    def on_part(self, sampling: Sampling) -> Operation:
+        """Return the operation on the sampled parts of its operands."""
+        eqn = sampling.eqn
+        params = eqn.params if self.paired else {k: widen_param(x) for k, x in eqn.params.items()}
+        return Operation(eqn, self.paired, params)
 
     def run_wide(self, operands: Sequence[Any]) -> list:
         """Return the results in the wide type, for operands in the wide type."""
@@ -190,18 +214,16 @@ class Sampling(NamedTuple):
     """The sampled part of an equation: strided slices of its operands and of its result.
 
     Attributes:
+      eqn: the equation, with the parameters that it has on slices.
       operands: for each operand, the step along each axis.
       result: the step along each axis of the result.
       whole: True if all steps are 1.
     """
 
+    eqn: Eqn
     operands: Sequence[Sequence[int]]
     result: Sequence[int]
     whole: bool
-
-    def take_operand(self, i: int, x: Any) -> Any:
-        """Return the part of an operand that the sampled part of the result depends on."""
-        return take_steps(x, self.operands[i])
 
 
 def take_steps(x: Any, steps: Sequence[int]) -> Any:
@@ -215,39 +237,44 @@ def take_steps(x: Any, steps: Sequence[int]) -> Any:
 def plan_sampling(eqn: Eqn, limit: int) -> Sampling:
     """Return the part of an equation's first result to sample: at most `limit` elements.
 
-    The primitive tells which axes of operands correspond to axes of the result. If slicing these
-    axes does not make the part small enough, the whole operation is computed and elements of its
-    result are sampled.
+    Slices are along the axes that the operation computes independently. If slicing these axes does
+    not make the part small enough, the whole operation is computed and elements of its result are
+    sampled.
     """
     avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
     none = [[1] * getattr(a, "ndim", 0) for a in avals]
     shape = outs[0].shape
-    whole = Sampling(none, [1] * len(shape), True)
-    if outs[0].size <= limit or len(outs) > 1:
+    whole = Sampling(eqn, none, [1] * len(shape), True)
+    if outs[0].size <= limit or len(outs) > 1 or any(type(a) is not ShapedArray for a in avals):
         return whole
-    axes = eqn.primitive.label_axes(avals, outs, **eqn.params)
-    labels, left = list(axes.results[0]), outs[0].size
-    steps = [1] * len(shape)
-    for d, label in enumerate(labels):
-        if left > limit and label is not None and not isinstance(label, list):
-            steps[d] = min(shape[d], -(-left // limit))
-            left = left // shape[d] * -(-shape[d] // steps[d])
-    by_label = {label: (s, n) for label, s, n in zip(labels, steps, shape) if s > 1}
-    if left > limit or not by_label:
+    lines = {
+        line.results[0]: line
+        for line in find_lines(eqn)
+        if type(line.results[0]) is int and line.shift is None and line.run is None
+    }
+    left, steps, given, part = outs[0].size, [1] * len(shape), [list(s) for s in none], eqn
+    for d, n in enumerate(shape):
+        line = lines.get(d)
+        if left <= limit or line is None:
+            continue
+        steps[d] = min(n, -(-left // limit))
+        size = -(-n // steps[d])
+        left = left // n * size
+        part = part.replace(params=line.adapt(part, line, size))
+        for row, axis in zip(given, line.operands, strict=True):
+            if axis is not None:
+                if row[axis] != 1:
+                    return whole
+                row[axis] = steps[d]
+    if left > limit:
         return whole
-    given = []
-    for a, row in zip(avals, axes.operands, strict=True):
-        found = [by_label.get(x, (1, n)) if not isinstance(x, list) else (1, n)
-                 for x, n in zip(row, a.shape, strict=True)]  # fmt: skip
-        if any(n != m for (_, n), m in zip(found, a.shape)):
-            return whole
-        given.append([s for s, _ in found])
     sampled = [a.update(shape=shorten_shape(a.shape, s)) for a, s in zip(avals, given)]
     try:
-        (out,) = eqn.primitive.type_of(tuple(sampled), eqn.params)
-    except (TypeError, ValueError):  # parameters that name the shape
+        (out,) = eqn.primitive.type_of(tuple(sampled), part.params)
+    except (HidingError, ValueError, TypeError):  # parameters that name the shape
         return whole
-    return Sampling(given, steps, False) if out.shape == shorten_shape(shape, steps) else whole
+    is_part = out.shape == shorten_shape(shape, steps)
+    return Sampling(part, given, steps, False) if is_part else whole
 
 
 def shorten_shape(shape: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
