@@ -145,19 +145,22 @@ def compare(name, fun, args):
     call()
     for a, b in zip(outs, map(np.asarray, weft.tree.leaves(want)), strict=True):
         np.testing.assert_allclose(a, b, 2e-2, 1e-3 * max(1e-3, np.abs(b).max()))
-    us = time_in_turn({"C": call, "XLA": lambda: weft.block_until_ready(jitted(*args))})
+    _, fast = prepare_c(program, program.build(flags=[*FLAGS, "-ffast-math"]), args)
+    by_jit = lambda: weft.block_until_ready(jitted(*args))
+    us = time_in_turn({"C": call, "fast": fast, "XLA": by_jit})
     report, library = program.report(), built.library.stat().st_size
     sizes = [report.source_bytes, library, report.workspace_bytes]
     shown = [f"{size / 1e3:.0f}" for size in sizes]
-    shown += [f"{us['C']:.1f}", f"{us['XLA']:.1f}", f"{us['C'] / us['XLA']:.2f}"]
+    shown += [f"{us[way]:.1f}" for way in ("C", "fast", "XLA")]
+    shown += [f"{us[way] / us['XLA']:.2f}" for way in ("C", "fast")]
     print(f"| {name} | {' | '.join([*shown, f'{by_c:.1f}', f'{by_xla:.1f}'])} |", flush=True)
 
 
 def main():
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    titles = "source (kB),library (kB),workspace (kB),C (us),XLA (us),C / XLA"
-    titles += ",compile C (s),compile XLA (s)"
-    print(f"| program | {titles.replace(',', ' | ')} |\n|{'---|' * 9}")
+    titles = "source (kB),library (kB),workspace (kB),C (us),-ffast-math (us),XLA (us),C / XLA"
+    titles += ",-ffast-math / XLA,compile C (s),compile XLA (s)"
+    print(f"| program | {titles.replace(',', ' | ')} |\n|{'---|' * 11}")
     for name, (fun, args) in make_programs().items():
         if len(sys.argv) < 2 or any(word in name for word in sys.argv[1:]):
             compare(name, fun, args)
