@@ -79,7 +79,28 @@ SMOOTH = (
 )
 
 
-def draw_unary(rng, x):
+def shift(xp, x):
+    """A symmetric matrix whose eigenvalues are apart."""
+    return x.T @ x / x.shape[0] + xp.diag(xp.arange(1.0, x.shape[1] + 1))
+
+
+# Results of factorizations that do not depend on choices of signs and of order.
+FACTORS = (
+    lambda xp, x: xp.linalg.svd(shift(xp, x), compute_uv=False),
+    lambda xp, x: xp.linalg.eigvalsh(shift(xp, x)),
+    lambda xp, x: xp.sort(xp.real(xp.linalg.eigvals(shift(xp, x)))),
+    lambda xp, x: xp.sort(xp.real(xp.linalg.eigvals(shift(xp, x) + 1j * x.T @ x))),
+    lambda xp, x: xp.abs(xp.linalg.eigh(shift(xp, x))[1]),
+    lambda xp, x: xp.abs(xp.linalg.qr(shift(xp, x))[1]),
+    lambda xp, x: xp.linalg.slogdet(shift(xp, x))[1],
+    lambda xp, x: xp.linalg.pinv(shift(xp, x)),
+    lambda xp, x: xp.real(xp.linalg.inv(shift(xp, x) + 1j * x.T @ x)),
+    lambda xp, x: xp.abs(xp.fft.fft(x + 2, axis=0)) / x.shape[0],
+    lambda xp, x: xp.real(xp.fft.irfft(xp.fft.rfft(x) * (1 + 0.5j), n=x.shape[1])),
+)
+
+
+def draw_unary(rng, x, factors=False):
     """Draw an operation on one array; the shape of `x` decides."""
     found = [rng.choice(SMOOTH)]
     if x.ndim:
@@ -121,6 +142,7 @@ def draw_unary(rng, x):
             lambda xp, x: xp.linalg.cholesky(x @ x.T + xp.eye(x.shape[0])),
             lambda xp, x: xp.einsum("ij,ik->jk", x, x) / x.shape[0],
         ]
+        found += FACTORS * factors * 3
     if rng.random() < 0.2:
         body, other = rng.choice(SMOOTH), rng.choice(SMOOTH)
         count, kind = rng.randrange(4), rng.choice(["scan", "fori", "jit"])
@@ -157,8 +179,11 @@ def draw_binary(rng, x, y):
     return rng.choice(found) if found else None
 
 
-def draw_program(seed):
-    """A function `program(xp, x, y)` of two arrays, and the arrays."""
+def draw_program(seed, factors=False):
+    """A function `program(xp, x, y)` of two arrays, and the arrays.
+
+    `factors` lets it have factorizations and Fourier transforms.
+    """
     rng = random.Random(seed)
     numbers = np.random.default_rng(seed)
     draw = lambda: numbers.uniform(-1, 1, [rng.choice(SIZES) for _ in range(rng.randrange(4))])
@@ -169,7 +194,7 @@ def draw_program(seed):
         fun = draw_binary(rng, values[i], values[j]) if rng.random() < 0.4 else None
         places = (i, j)
         if fun is None:
-            fun, places = draw_unary(rng, values[i]), (i,)
+            fun, places = draw_unary(rng, values[i], factors), (i,)
         made = np.asarray(fun(np, *[values[k] for k in places]))
         if made.size > 200 or made.ndim > 4 or not np.all(np.abs(made) < 50):
             continue

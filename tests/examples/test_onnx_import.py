@@ -68,6 +68,7 @@ def test_a_model_is_differentiated(read_model):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # by onnx, as it makes its tests
 def test_node_tests_of_onnx(read_model):
     """Nine in ten of onnx's node tests pass, of those whose operators are written."""
     from onnx.backend.test.case.node import collect_testcases

@@ -11,7 +11,7 @@ import tempfile
 import numpy as np
 
 from weft.export.c.compiler import find_compiler
-from weft.export.c.kinds import list_elements
+from weft.export.c.kinds import PARTS, list_elements
 from weft.export.dims import evaluate_size
 from weft.export.solving import solve_sizes
 from weft.pytrees import flatten
@@ -42,14 +42,14 @@ def write_call(n, program, leaves):
         if p.by_value:
             arguments.append(texts[0])
             continue
-        count, stored = len(texts), p.kind.stored
+        count, stored = len(texts), PARTS.get(p.kind.name, p.kind).stored
         declarations += [
             f"  static const {stored} v{k}[{max(count, 1)}] = {{{', '.join(texts) or '0'}}};",
             f"  {stored} *a{k} = malloc({count} * sizeof *a{k} + !{count});",
             f"  if (!a{k}) abort();",
             f"  memcpy(a{k}, v{k}, {count} * sizeof *a{k});",
         ]
-        arguments.append(f"a{k}")
+        arguments.append(f"(const {p.kind.stored} *)a{k}")
         frees.append(f"  free(a{k});")
     for k, r in enumerate(source.results):
         size = evaluate_size(r.aval.size, known) * np.dtype(r.aval.dtype).itemsize

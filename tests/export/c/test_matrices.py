@@ -42,10 +42,14 @@ def found():
         return export.to_c(factor)(*args).build(flags=["-O1"])(*args)
 
 
+def adjoint(x):
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
 def is_orthonormal(q):
     identity = np.eye(q.shape[-1])
     want = np.broadcast_to(identity, (*q.shape[:-2], *identity.shape))
-    np.testing.assert_allclose(np.swapaxes(q, -1, -2) @ q, want, atol=1e-12)
+    np.testing.assert_allclose(adjoint(q) @ q, want, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["tall", "wide"])

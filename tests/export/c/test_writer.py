@@ -102,7 +102,7 @@ def test_branches_and_loops_of_numbers():
 
 
 def test_a_product_adds_up_rows():
-    a, b = np.random.default_rng(0).normal(size=(2, 16, 16)).astype(np.float32)
+    a, b = np.random.default_rng(0).normal(size=(2, 12, 12)).astype(np.float32)
     program = check(lambda a, b: jnp.tanh(a @ b), a, b)
     inner = re.search(r"for [^{]*{\n\s*const float \w+ = b\[[^\n]*\n[^}]*}", program.source)
     assert inner and "a[" not in inner[0]  # the factor of a row is read once
@@ -119,15 +119,18 @@ def test_results_that_are_arguments_constants_or_equal():
     check(lambda x: (x, x, 3.0, jnp.asarray(table), x.T, x.sum(), x.sum()), X)
 
 
-SEEDS = range(400 if ALL else 6)
+SEEDS = range(500 if ALL else 6)
 
 
 @pytest.mark.parametrize("first", SEEDS[::20] if ALL else SEEDS[:1])
 def test_random_programs(first):
-    """Values against NumPy; gradients, of one in four, against those that XLA computes."""
+    """Values against NumPy; gradients, of one in four, against those that XLA computes.
+
+    Every second program may have factorizations.
+    """
     calls, wants = [], []
     for seed in range(first, min(first + 20, SEEDS.stop)):
-        program, given = draw_program(seed)
+        program, given = draw_program(seed, factors=seed % 2 == 1)
         with weft.enable_x64(True):
             fun = lambda *xs, program=program: program(jnp, *xs)
             want = list(map(np.asarray, program(np, *given)))

@@ -36,7 +36,7 @@ PARTLY = {
 
 
 def is_complex(row):
-    return row.dtype.kind == "c" or "complex" in row.case.id
+    return row.dtype.kind == "c" or "complex" in row.case.id or row.case.prim.name == "conj"
 
 
 def write_table():

@@ -66,8 +66,8 @@ def compile_library(
     (folder / f"{source.name}.h").write_text(header)
     library = folder / f"{source.name}.so"
     run_compiler(
-        [*find_compiler(compiler), *FLAGS, *flags, "-shared", "-fPIC", "-o", str(library),
-         str(folder / f"{source.name}.c"), "-lm"]
+        [*find_compiler(compiler), *FLAGS, "-shared", "-fPIC", "-o", str(library),
+         str(folder / f"{source.name}.c"), *flags, "-lm"]
     )  # fmt: skip
     return library
 

@@ -1,6 +1,7 @@
-"""Factorizations, triangular systems and Fourier transforms, as functions in C.
+"""Calls of factorizations, eigenvalues, linear systems and Fourier transforms in C.
 
-They stand for the kernels of LAPACK that lowerings call, and take matrices row by row.
+They stand for the kernels of LAPACK that lowerings call. The functions in C are here, and those for
+eigenvalues and singular values in spectra.py.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ import numpy as np
 
 from weft.core.jaxpr import Eqn
 from weft.export.c.emit import Array
-from weft.export.c.expand import NotInC
 from weft.export.c.helpers import suffix_of
 from weft.export.c.index import Index, index_number
 from weft.export.c.kinds import KINDS, PARTS, Kind
 from weft.export.c.nodes import Call
 from weft.export.c.sizes import write_size
 from weft.export.c.sorting import point_at
+from weft.export.c.spectra import SPECTRA
 from weft.export.c.writer import Writer
 from weft.export.dims import Size
 from weft.export.recorder import read_numbers
 
-# T is the dtype, P the dtype of its real part; CONJ, REAL and ABS take real and complex numbers.
+# Templates: T is the dtype, P the dtype of its real part. CONJ, REAL, IMAG, ABS and SIZE take real
+# and complex numbers. `USE_name(` calls another routine. Matrices are in memory row by row.
 POTRF = """\
 static void NAME(ptrdiff_t n, bool upper, T *a, int32_t *info) {
   *info = 0;
@@ -96,25 +98,118 @@ static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, int32_t *pivots, int32_t *info)
     }
   }
 }"""
+REFLECT = """\
+static T NAME(ptrdiff_t n, T *v, ptrdiff_t step) {
+  /* The adjoint of the reflection 1 - t w w^H makes the n + 1 numbers v[k * step] zero, except for
+     the first one. Returns t; v[0] is that number then, and w is (1, v[step], v[2 * step], ...). */
+  P rest = 0;
+  for (ptrdiff_t k = 1; k <= n; ++k) rest = HYPOT(rest, ABS(v[k * step]));
+  const T alpha = v[0];
+  if (rest == 0 && IMAG(alpha) == 0) return 0;
+  P beta = HYPOT(ABS(alpha), rest);
+  if (REAL(alpha) > 0) beta = -beta;
+  for (ptrdiff_t k = 1; k <= n; ++k) v[k * step] /= alpha - beta;
+  v[0] = beta;
+  return (beta - alpha) / beta;
+}"""
+REFLECT_ROWS = """\
+static void NAME(ptrdiff_t m, ptrdiff_t n, const T *v, ptrdiff_t step, T t, T *c,
+                 ptrdiff_t width) {
+  /* Multiplies a matrix of m rows from the left by 1 - t w w^H; w is (1, v[step], ...). */
+  for (ptrdiff_t k = 0; k < n; ++k) {
+    T s = c[k];
+    for (ptrdiff_t i = 1; i < m; ++i) s += CONJ(v[i * step]) * c[i * width + k];
+    s *= t;
+    c[k] -= s;
+    for (ptrdiff_t i = 1; i < m; ++i) c[i * width + k] -= s * v[i * step];
+  }
+}"""
 GEQRF = """\
 static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, T *tau) {
   for (ptrdiff_t j = 0; j < (m < n ? m : n); ++j) {
-    P rest = 0;
-    for (ptrdiff_t i = j + 1; i < m; ++i) rest = HYPOT(rest, ABS(a[i * n + j]));
-    const T alpha = a[j * n + j];
-    tau[j] = 0;
-    if (rest == 0 && IMAG(alpha) == 0) continue;
-    P beta = HYPOT(ABS(alpha), rest);
-    if (REAL(alpha) > 0) beta = -beta;
-    tau[j] = (beta - alpha) / beta;
-    for (ptrdiff_t i = j + 1; i < m; ++i) a[i * n + j] /= alpha - beta;
-    a[j * n + j] = beta;
-    for (ptrdiff_t k = j + 1; k < n; ++k) {
-      T s = a[j * n + k];
-      for (ptrdiff_t i = j + 1; i < m; ++i) s += CONJ(a[i * n + j]) * a[i * n + k];
-      s *= CONJ(tau[j]);
-      a[j * n + k] -= s;
-      for (ptrdiff_t i = j + 1; i < m; ++i) a[i * n + k] -= s * a[i * n + j];
+    T *const v = a + j * n + j;
+    tau[j] = USE_reflect(m - j - 1, v, n);
+    USE_reflect_rows(m - j, n - j - 1, v, n, CONJ(tau[j]), v + 1, n);
+  }
+}"""
+GEQP3 = """\
+static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, int32_t *places, T *tau) {
+  for (ptrdiff_t k = 0; k < n; ++k) places[k] = (int32_t)(k + 1);
+  for (ptrdiff_t j = 0; j < (m < n ? m : n); ++j) {
+    ptrdiff_t best = j;
+    P longest = 0;
+    for (ptrdiff_t k = j; k < n; ++k) {
+      P size = 0;
+      for (ptrdiff_t i = j; i < m; ++i) size = HYPOT(size, ABS(a[i * n + k]));
+      if (size > longest) {
+        longest = size;
+        best = k;
+      }
+    }
+    const int32_t place = places[j];
+    places[j] = places[best];
+    places[best] = place;
+    for (ptrdiff_t i = 0; best != j && i < m; ++i) {
+      const T item = a[i * n + j];
+      a[i * n + j] = a[i * n + best];
+      a[i * n + best] = item;
+    }
+    T *const v = a + j * n + j;
+    tau[j] = USE_reflect(m - j - 1, v, n);
+    USE_reflect_rows(m - j, n - j - 1, v, n, CONJ(tau[j]), v + 1, n);
+  }
+}"""
+GTSV = """\
+static void NAME(ptrdiff_t n, ptrdiff_t m, bool perturb, T *dl, T *d, T *du, T *b,
+                 int32_t *info) {
+  /* dl[i + 1] becomes the element of row i two places right of the diagonal. */
+  P least = 0;
+  *info = 0;
+  for (ptrdiff_t i = 0; i < n; ++i) {
+    if (ABS(d[i]) > least) least = ABS(d[i]);
+    if (i > 0 && ABS(dl[i]) > least) least = ABS(dl[i]);
+    if (i < n - 1 && ABS(du[i]) > least) least = ABS(du[i]);
+  }
+  least = least > 0 ? least * ULP : TINY;
+  for (ptrdiff_t i = 0; i < n; ++i) {
+    const bool last = i == n - 1, swap = !last && ABS(d[i]) < ABS(dl[i + 1]);
+    if (!swap && (perturb ? ABS(d[i]) < least : d[i] == 0)) {
+      if (!perturb) {
+        *info = (int32_t)(i + 1);
+        return;
+      }
+      d[i] = REAL(d[i]) < 0 ? -least : least;
+    }
+    if (last) break;
+    T *const row = b + i * m, *const next = row + m;
+    T above = 0;
+    if (swap) {
+      const T low = dl[i + 1], mid = d[i + 1], f = d[i] / low;
+      d[i] = low;
+      d[i + 1] = du[i] - f * mid;
+      du[i] = mid;
+      if (i < n - 2) {
+        above = du[i + 1];
+        du[i + 1] = -f * above;
+      }
+      for (ptrdiff_t k = 0; k < m; ++k) {
+        const T item = row[k];
+        row[k] = next[k];
+        next[k] = item - f * row[k];
+      }
+    } else {
+      const T f = dl[i + 1] / d[i];
+      d[i + 1] -= f * du[i];
+      for (ptrdiff_t k = 0; k < m; ++k) next[k] -= f * row[k];
+    }
+    dl[i + 1] = above;
+  }
+  for (ptrdiff_t i = n - 1; i >= 0; --i) {
+    for (ptrdiff_t k = 0; k < m; ++k) {
+      T s = b[i * m + k];
+      if (i < n - 1) s -= du[i] * b[(i + 1) * m + k];
+      if (i < n - 2) s -= dl[i + 1] * b[(i + 2) * m + k];
+      b[i * m + k] = s / d[i];
     }
   }
 }"""
@@ -142,139 +237,6 @@ static void NAME(ptrdiff_t m, ptrdiff_t n, ptrdiff_t width, ptrdiff_t count, boo
     }
   }
 }"""
-SYEVD = """\
-static void NAME(ptrdiff_t n, bool lower, T *a, T *v, T *values, int32_t *info) {
-  *info = 0;
-  for (ptrdiff_t i = 0; i < n; ++i) {
-    for (ptrdiff_t j = 0; j < n; ++j) {
-      v[i * n + j] = i == j ? 1 : 0;
-      if (j > i && lower) a[i * n + j] = a[j * n + i];
-      if (j < i && !lower) a[i * n + j] = a[j * n + i];
-    }
-  }
-  const int power = NORMALIZE(n * n, a);
-  for (int sweep = 0; sweep < 60; ++sweep) {
-    T off = 0, all = 0;
-    for (ptrdiff_t i = 0; i < n; ++i)
-      for (ptrdiff_t j = 0; j < n; ++j) {
-        all += a[i * n + j] * a[i * n + j];
-        if (i != j) off += a[i * n + j] * a[i * n + j];
-      }
-    if (!(off > all * EPS * EPS)) break;
-    for (ptrdiff_t p = 0; p < n; ++p) {
-      for (ptrdiff_t q = p + 1; q < n; ++q) {
-        const T apq = a[p * n + q];
-        if (apq == 0) continue;
-        const T theta = (a[q * n + q] - a[p * n + p]) / (2 * apq);
-        const T t = (theta < 0 ? -1 : 1) / (ABS(theta) + SQRT(1 + theta * theta));
-        const T c = 1 / SQRT(1 + t * t), s = t * c;
-        for (ptrdiff_t k = 0; k < n; ++k) {
-          const T x = a[k * n + p], y = a[k * n + q];
-          a[k * n + p] = c * x - s * y;
-          a[k * n + q] = s * x + c * y;
-        }
-        for (ptrdiff_t k = 0; k < n; ++k) {
-          const T x = a[p * n + k], y = a[q * n + k];
-          a[p * n + k] = c * x - s * y;
-          a[q * n + k] = s * x + c * y;
-          const T z = v[k * n + p], u = v[k * n + q];
-          v[k * n + p] = c * z - s * u;
-          v[k * n + q] = s * z + c * u;
-        }
-      }
-    }
-  }
-  for (ptrdiff_t i = 0; i < n; ++i) values[i] = LDEXP(a[i * n + i], power);
-  for (ptrdiff_t i = 0; i < n; ++i) {
-    ptrdiff_t best = i;
-    for (ptrdiff_t j = i + 1; j < n; ++j)
-      if (values[j] < values[best]) best = j;
-    const T value = values[i];
-    values[i] = values[best];
-    values[best] = value;
-    for (ptrdiff_t k = 0; best != i && k < n; ++k) {
-      const T x = v[k * n + i];
-      v[k * n + i] = v[k * n + best];
-      v[k * n + best] = x;
-    }
-  }
-}"""
-GESDD = """\
-static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, T *values, T *u, T *vt, int32_t *info) {
-  /* Rotations of pairs of columns of b, the matrix or its transpose, which is tall. */
-  const bool tall = m >= n;
-  const ptrdiff_t rows = tall ? m : n, count = tall ? n : m;
-  const ptrdiff_t bi = tall ? n : 1, bj = tall ? 1 : n, vi = tall ? 1 : count;
-  const ptrdiff_t vj = tall ? count : 1, oi = tall ? count : 1, oj = tall ? 1 : rows;
-  T *const v = tall ? vt : u, *const out = tall ? u : vt;
-  const int power = NORMALIZE(m * n, a);
-  bool again = true;
-  *info = 0;
-  for (ptrdiff_t i = 0; i < count; ++i)
-    for (ptrdiff_t j = 0; j < count; ++j) v[i * vi + j * vj] = i == j ? 1 : 0;
-  for (int sweep = 0; again && sweep < 60; ++sweep) {
-    again = false;
-    for (ptrdiff_t p = 0; p < count; ++p) {
-      for (ptrdiff_t q = p + 1; q < count; ++q) {
-        T alpha = 0, beta = 0, gamma = 0;
-        for (ptrdiff_t i = 0; i < rows; ++i) {
-          const T x = a[i * bi + p * bj], y = a[i * bi + q * bj];
-          alpha += x * x;
-          beta += y * y;
-          gamma += x * y;
-        }
-        if (alpha < beta) again = true;
-        else if (!(ABS(gamma) > EPS * SQRT(alpha) * SQRT(beta)) || gamma == 0) continue;
-        else again = true;
-        T c = 0, s = 1;
-        if (gamma != 0) {
-          const T zeta = (beta - alpha) / (2 * gamma);
-          const T t = (zeta < 0 ? -1 : 1) / (ABS(zeta) + SQRT(1 + zeta * zeta));
-          c = 1 / SQRT(1 + t * t);
-          s = t * c;
-        }
-        if (alpha < beta && gamma != 0) {
-          const T swap = c;
-          c = s;
-          s = -swap;
-        }
-        for (ptrdiff_t i = 0; i < rows; ++i) {
-          const T x = a[i * bi + p * bj], y = a[i * bi + q * bj];
-          a[i * bi + p * bj] = c * x - s * y;
-          a[i * bi + q * bj] = s * x + c * y;
-        }
-        for (ptrdiff_t i = 0; i < count; ++i) {
-          const T x = v[i * vi + p * vj], y = v[i * vi + q * vj];
-          v[i * vi + p * vj] = c * x - s * y;
-          v[i * vi + q * vj] = s * x + c * y;
-        }
-      }
-    }
-  }
-  for (ptrdiff_t j = 0; j < count; ++j) {
-    T size = 0;
-    for (ptrdiff_t i = 0; i < rows; ++i) size = HYPOT(size, a[i * bi + j * bj]);
-    values[j] = size;
-    for (ptrdiff_t i = 0; i < rows; ++i)
-      out[i * oi + j * oj] = size > 0 ? a[i * bi + j * bj] / size : 0;
-    for (ptrdiff_t e = 0; !(size > EPS * values[0]) && e < rows; ++e) {
-      /* A column of length zero: any unit vector that is orthogonal to those before it. */
-      T rest = 0;
-      for (ptrdiff_t i = 0; i < rows; ++i) out[i * oi + j * oj] = i == e ? 1 : 0;
-      for (int twice = 0; twice < 2; ++twice) {
-        for (ptrdiff_t k = 0; k < j; ++k) {
-          T dot = 0;
-          for (ptrdiff_t i = 0; i < rows; ++i) dot += out[i * oi + j * oj] * out[i * oi + k * oj];
-          for (ptrdiff_t i = 0; i < rows; ++i) out[i * oi + j * oj] -= dot * out[i * oi + k * oj];
-        }
-      }
-      for (ptrdiff_t i = 0; i < rows; ++i) rest = HYPOT(rest, out[i * oi + j * oj]);
-      for (ptrdiff_t i = 0; rest > 0 && i < rows; ++i) out[i * oi + j * oj] /= rest;
-      if (rest * rest * (T)rows > (T)0.5) break;
-    }
-  }
-  for (ptrdiff_t j = 0; j < count; ++j) values[j] = LDEXP(values[j], power);
-}"""
 FFT = """\
 static void NAME(ptrdiff_t n, ptrdiff_t step, P sign, const T *x, T *y, T *spare) {
   if (n == 1) {
@@ -301,30 +263,63 @@ static void NAME(ptrdiff_t n, ptrdiff_t step, P sign, const T *x, T *y, T *spare
   }
 }"""
 
+ROUTINES = {
+    **SPECTRA,
+    "potrf": POTRF, "trsm": TRSM, "getrf": GETRF, "reflect": REFLECT,
+    "reflect_rows": REFLECT_ROWS, "geqrf": GEQRF, "geqp3": GEQP3, "ormqr": ORMQR, "gtsv": GTSV,
+    "fft": FFT,
+}  # fmt: skip
+COMPLEX = {"f32": "c64", "f64": "c128", "c64": "c64", "c128": "c128"}
+NUMBERS = {  # for float and double: a bound on errors, the unit in the last place, the least number
+    "EPS": ("1e-7f", "1e-15"),
+    "ULP": ("1.1920929e-7f", "2.220446049250313e-16"),
+    "TINY": ("1.17549435e-38f", "2.2250738585072014e-308"),
+}
+
 
 def fill_routine(text: str, kind: Kind, name: str) -> str:
-    """Return the text of a routine for a kind."""
+    """Return the text of a routine for a kind, without the names of the routines it calls."""
     is_complex, f = kind.letter == "c", suffix_of(kind)
     part = PARTS[kind.name].computed if is_complex else kind.computed
-    text = re.sub(r"\bCONJ\(", f"conj{f}(" if is_complex else "(", text)
-    text = re.sub(r"\bREAL\(", f"creal{f}(" if is_complex else "(", text)
-    text = re.sub(r"\bIMAG\(", f"cimag{f}(" if is_complex else "0 * (", text)
-    text = re.sub(r"\bABS\(", f"{'c' * is_complex}{'' if is_complex else 'f'}abs{f}(", text)
-    size = f"weft_size_{kind.name}(" if is_complex else f"fabs{f}("
-    text = re.sub(r"\bSIZE\(", size, text)
-    text = re.sub(r"\bNORMALIZE\(", f"weft_normalize_{kind.name}(", text)
-    text = re.sub(r"\b(SQRT|HYPOT|LDEXP)\(", lambda m: f"{m[1].lower()}{f}(", text)
-    text = re.sub(r"\bMAKE\(", f"weft_{kind.name}(", text)
-    text = text.replace("EPS", "1e-7f" if part == "float" else "1e-15")
-    words = {"NAME": name, "T": kind.computed, "P": part}
-    return re.sub(r"\b(NAME|T|P)\b", lambda m: words[m[0]], text)
+    either = lambda yes, no: yes if is_complex else no
+    calls = {
+        "CONJ": either(f"conj{f}(", "("),
+        "REAL": either(f"creal{f}(", "("),
+        "IMAG": either(f"cimag{f}(", "0 * ("),
+        "ABS": either(f"cabs{f}(", f"fabs{f}("),
+        "SIZE": either(f"weft_size_{kind.name}(", f"fabs{f}("),
+        "RABS": f"fabs{f}(",
+        "MAKE": f"weft_{COMPLEX[kind.name]}(",
+    }
+    functions = "SQRT HYPOT LDEXP CSQRT FMAX FMIN COPYSIGN".split()  # noqa: SIM905
+    calls |= {function: f"{function.lower()}{f}(" for function in functions}
+    text = re.sub(r" *if \(PAIRS\) " + either(r".*\n", ""), "", text)
+    stored = either(r"w[k] = \1;", rf"w[k] = creal{f}(\1), w_imag[k] = cimag{f}(\1);")
+    text = re.sub(r"SET\(w, k, (.*)\);", stored, text)
+    scaled = either(rf"{kind.name}(2 * \1, ({part} *)\2)", rf"{kind.name}(\1, \2)")
+    scaled = scaled.replace(kind.name, PARTS[kind.name].name if is_complex else kind.name, 1)
+    text = re.sub(r"\bNORMALIZE\((.*), (\w+)\)", rf"weft_normalize_{scaled}", text)
+    text = re.sub(r"\b([A-Z]+)\(", lambda m: calls.get(m[1], m[0]), text)
+    words = {word: numbers[part == "double"] for word, numbers in NUMBERS.items()}
+    words |= {"NAME": name, "T": kind.computed, "P": part, "C": f"{part} complex"}
+    words["VALUES"] = either(f"{kind.computed} *w", f"{part} *w, {part} *w_imag")
+    return re.sub(rf"\b({'|'.join(words)})\b", lambda m: words[m[0]], text)
 
 
-def find_routine(w: Writer, kind: Kind, routine: str, text: str) -> str:
-    """Return the name of a routine for a kind."""
-    return w.find_text(
-        (routine, kind), f"apply_{routine}_{kind.name}", lambda name: fill_routine(text, kind, name)
-    )
+def find_routine(w: Writer, kind: Kind, routine: str) -> str:
+    """Return the name of a routine for a kind, after those that it calls."""
+
+    def write(name: str) -> str:
+        found = ROUTINES.get(routine)
+        found = found or ROUTINES[f"{routine}_{'complex' if kind.letter == 'c' else 'real'}"]
+        return re.sub(r"\bUSE_([a-z_]+|COMPLEX_[a-z_]+)\(", find, fill_routine(found, kind, name))
+
+    def find(m: re.Match) -> str:
+        inner = m[1].removeprefix("COMPLEX_")
+        other = KINDS[np.result_type(kind.dtype, np.complex64)] if inner != m[1] else kind
+        return f"{find_routine(w, other, inner)}("
+
+    return w.find_text((routine, kind), f"apply_{routine}_{kind.name}", write)
 
 
 class RoutineCall:
@@ -368,7 +363,7 @@ def write_potrf(w: Writer, eqn: Eqn) -> list[Any]:
     """Write Cholesky factorizations."""
     c = RoutineCall(w, eqn, (2, 0))
     a, info = w.take(eqn, eqn.invars[0], eqn.outvars[0]), w.choose_target(eqn, eqn.outvars[1])
-    name = find_routine(w, a.kind, "potrf", POTRF)
+    name = find_routine(w, a.kind, "potrf")
     c.call(name, [a.shape[-1], c.is_letter("uplo", "U")], [a, info])
     return [a, as_value(w, info)]
 
@@ -385,7 +380,7 @@ def write_trsm(w: Writer, eqn: Eqn) -> list[Any]:
     b = w.take(eqn, eqn.invars[1], eqn.outvars[0])
     trans = 0 if c.is_letter("trans_x", "N") else 2 if c.is_letter("trans_x", "C") else 1
     flags = [c.is_letter("side", "L"), c.is_letter("uplo", "L"), trans, c.is_letter("diag", "U")]
-    name = find_routine(w, a.kind, "trsm", TRSM)
+    name = find_routine(w, a.kind, "trsm")
     c.call(name, [*b.shape[-2:], *flags], [a, b])
     return [b]
 
@@ -395,7 +390,7 @@ def write_getrf(w: Writer, eqn: Eqn) -> list[Any]:
     c = RoutineCall(w, eqn, (2, 1, 0))
     a = w.take(eqn, eqn.invars[0], eqn.outvars[0])
     pivots, info = (w.choose_target(eqn, v) for v in eqn.outvars[1:])
-    c.call(find_routine(w, a.kind, "getrf", GETRF), a.shape[-2:], [a, pivots, info])
+    c.call(find_routine(w, a.kind, "getrf"), a.shape[-2:], [a, pivots, info])
     return [a, pivots, as_value(w, info)]
 
 
@@ -403,7 +398,7 @@ def write_geqrf(w: Writer, eqn: Eqn) -> list[Any]:
     """Write QR factorizations."""
     c = RoutineCall(w, eqn, (2, 1))
     a, tau = w.take(eqn, eqn.invars[0], eqn.outvars[0]), w.choose_target(eqn, eqn.outvars[1])
-    c.call(find_routine(w, a.kind, "geqrf", GEQRF), a.shape[-2:], [a, tau])
+    c.call(find_routine(w, a.kind, "geqrf"), a.shape[-2:], [a, tau])
     return [a, tau]
 
 
@@ -414,7 +409,7 @@ def write_ormqr(w: Writer, eqn: Eqn) -> list[Any]:
     to = w.take(eqn, eqn.invars[2], eqn.outvars[0])
     flags = [bool(c.options["left"]), bool(c.options["transpose"])]
     sizes = [*to.shape[-2:], a.shape[-1], tau.shape[-1], *flags]
-    c.call(find_routine(w, a.kind, "ormqr", ORMQR), sizes, [a, tau, to])
+    c.call(find_routine(w, a.kind, "ormqr"), sizes, [a, tau, to])
     return [to]
 
 
@@ -429,41 +424,90 @@ def write_orgqr(w: Writer, eqn: Eqn) -> list[Any]:
         name = w.convert(w.let("int32_t", test), KINDS[np.dtype(np.int32)], to.kind)
         w.write_element(to, index, name)
     sizes = [m, n, n, tau.shape[-1], True, False]
-    c.call(find_routine(w, a.kind, "ormqr", ORMQR), sizes, [a, tau, to])
+    c.call(find_routine(w, a.kind, "ormqr"), sizes, [a, tau, to])
     return [to]
 
 
+def write_geqp3(w: Writer, eqn: Eqn) -> list[Any]:
+    """Write QR factorizations with pivoting. All columns are free to move."""
+    c = RoutineCall(w, eqn, (2, 1, 1))
+    a = w.take(eqn, eqn.invars[0], eqn.outvars[0])
+    places, tau = (w.choose_target(eqn, v) for v in eqn.outvars[1:])
+    c.call(find_routine(w, a.kind, "geqp3"), a.shape[-2:], [a, places, tau])
+    return [a, places, tau]
+
+
+def write_gtsv(w: Writer, eqn: Eqn) -> list[Any]:
+    """Write solutions of tridiagonal systems."""
+    perturb = len(eqn.outvars) == 1
+    c = RoutineCall(w, eqn, (2,) if perturb else (1,))
+    diagonals = [w.copy_value(w.find(a)) for a in eqn.invars[:3]]
+    b = w.take(eqn, eqn.invars[3], eqn.outvars[0 if perturb else 3])
+    info = w.choose_target(eqn, eqn.outvars[4]) if not perturb else None
+    info = w.new_array(KINDS[np.dtype(np.int32)], c.batch) if info is None else info
+    c.call(find_routine(w, b.kind, "gtsv"), [*b.shape[-2:], perturb], [*diagonals, b, info])
+    return [b] if perturb else [*diagonals, b, as_value(w, info)]
+
+
 def write_syevd(w: Writer, eqn: Eqn) -> list[Any]:
-    """Write the eigenvalues and eigenvectors of symmetric matrices, by Jacobi's rotations."""
+    """Write the eigenvalues and eigenvectors of Hermitian matrices, by Jacobi's rotations."""
     c = RoutineCall(w, eqn, (2, 1, 0))
-    x = w.find(eqn.invars[0])
-    if x.kind.letter == "c":
-        raise NotInC("eigenvectors of complex matrices")
-    a = w.copy_value(x)
+    a = w.copy_value(w.find(eqn.invars[0]))
     outs = [w.choose_target(eqn, v) for v in eqn.outvars]
-    name = find_routine(w, a.kind, "syevd", SYEVD)
-    c.call(name, [a.shape[-1], c.is_letter("uplo", "L")], [a, *outs])
+    c.call(find_routine(w, a.kind, "syevd"), [a.shape[-1], c.is_letter("uplo", "L")], [a, *outs])
     return [*outs[:2], as_value(w, outs[2])]
 
 
 def write_gesdd(w: Writer, eqn: Eqn) -> list[Any]:
-    """Write singular values and vectors of real matrices, by rotations of pairs of columns."""
+    """Write singular values and vectors, by rotations of pairs of columns."""
     c = RoutineCall(w, eqn, (2, 1, 2, 2, 0))
     a = w.copy_value(w.find(eqn.invars[0]))
-    m, n = a.shape[-2:]
-    k, batch = min(m, n), a.shape[:-2]
-    shapes = [(*batch, m, k), (*batch, k, n)]
-    if a.kind.letter == "c":
-        raise NotInC("singular vectors of complex matrices")
-    if c.is_letter("mode", "A") and m != n:
-        raise NotInC("all vectors of a matrix that is not square")
     values, *vectors, info = (w.choose_target(eqn, v) for v in eqn.outvars[1:])
-    used = [
-        x if x.shape == shape else w.new_array(a.kind, shape)
-        for x, shape in zip(vectors, shapes, strict=True)
-    ]
-    c.call(find_routine(w, a.kind, "gesdd", GESDD), [m, n], [a, values, *used, info])
+    sizes = [*a.shape[-2:], c.is_letter("mode", "A")]
+    c.call(find_routine(w, a.kind, "gesdd"), sizes, [a, values, *vectors, info])
     return [a, values, *vectors, as_value(w, info)]
+
+
+def write_sytrd(w: Writer, eqn: Eqn) -> list[Any]:
+    """Write the tridiagonal forms of Hermitian matrices."""
+    c = RoutineCall(w, eqn, (2, 1, 1, 1, 0))
+    a = w.take(eqn, eqn.invars[0], eqn.outvars[0])
+    outs = [w.choose_target(eqn, v) for v in eqn.outvars[1:]]
+    c.call(find_routine(w, a.kind, "sytrd"), [a.shape[-1], c.is_letter("uplo", "L")], [a, *outs])
+    return [a, *outs[:3], as_value(w, outs[3])]
+
+
+def write_gehrd(w: Writer, eqn: Eqn) -> list[Any]:
+    """Write the Hessenberg forms of matrices."""
+    c = RoutineCall(w, eqn, (2, 1, 0))
+    a = w.take(eqn, eqn.invars[0], eqn.outvars[0])
+    outs = [w.choose_target(eqn, v) for v in eqn.outvars[1:]]
+    c.call(find_routine(w, a.kind, "gehrd"), [a.shape[-1]], [a, *outs])
+    return [a, outs[0], as_value(w, outs[1])]
+
+
+def write_gees(w: Writer, eqn: Eqn) -> list[Any]:
+    """Write Schur forms, by the QR algorithm."""
+    c = RoutineCall(w, eqn, (2,))
+    a = w.take(eqn, eqn.invars[0], eqn.outvars[0])
+    outs = [w.choose_target(eqn, v) for v in eqn.outvars[1:]]
+    tau = w.new_array(a.kind, (*c.batch, a.shape[-1]))
+    c.call(find_routine(w, a.kind, "gees"), [a.shape[-1]], [a, *outs, tau])
+    return [a, *outs[:-2], *[as_value(w, x) for x in outs[-2:]]]
+
+
+def write_geev(w: Writer, eqn: Eqn) -> list[Any]:
+    """Write eigenvalues and eigenvectors of general matrices, by their Schur forms."""
+    c = RoutineCall(w, eqn, (1,))
+    a = w.copy_value(w.find(eqn.invars[0]))
+    outs = [w.choose_target(eqn, v) for v in eqn.outvars]
+    n, kind = a.shape[-1], outs[-2].kind
+    room = [w.new_array(kind, (*c.batch, *shape)) for shape in ((n, n), (n, n), (n,))]
+    room += [w.new_array(a.kind, (*c.batch, *shape)) for shape in ((n, n), (n,))]
+    room.append(w.new_array(PARTS.get(a.kind.name, a.kind), (*c.batch, n)))
+    sides = [c.is_letter(f"compute_{side}", "V") for side in ("left", "right")]
+    c.call(find_routine(w, a.kind, "geev"), [n, *sides], [a, *outs, *room])
+    return [*outs[:-1], as_value(w, outs[-1])]
 
 
 def write_fft(w: Writer, eqn: Eqn) -> list[Any]:
@@ -497,7 +541,7 @@ def transform_axis(
 ) -> None:
     """Write the transform of the rows along one axis."""
     row, image, spare = (w.new_array(kind, (length,)) for _ in range(3))
-    name = find_routine(w, kind, "fft", FFT)
+    name = find_routine(w, kind, "fft")
     part = PARTS[kind.name]
     with w.loops([n for k, n in enumerate(x.shape) if k != axis]) as index:
         at = lambda k: [*index[:axis], k, *index[axis:]]
@@ -535,7 +579,11 @@ def by_letter(routine: str, write: Any, complex_name: str = "") -> dict[str, Any
 MATRICES = {
     **by_letter("potrf", write_potrf), **by_letter("trsm", write_trsm),
     **by_letter("getrf", write_getrf), **by_letter("geqrf", write_geqrf),
+    **by_letter("geqp3", write_geqp3), **by_letter("gtsv", write_gtsv),
     **by_letter("orgqr", write_orgqr, "ungqr"), **by_letter("ormqr", write_ormqr, "unmqr"),
     **by_letter("syevd", write_syevd, "heevd"), **by_letter("gesdd", write_gesdd),
+    **by_letter("gesvd", write_gesdd), **by_letter("sytrd", write_sytrd, "hetrd"),
+    **by_letter("gehrd", write_gehrd), **by_letter("gees", write_gees),
+    **by_letter("geev", write_geev), "tridiagonal_solve_perturbed_ffi": write_gtsv,
     "fft": write_fft,
 }  # fmt: skip

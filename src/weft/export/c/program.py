@@ -126,7 +126,8 @@ class CProgram:
           compiler: the command of a compiler for this machine; None takes gcc, clang,
             cc or zig, the first on PATH, or `ziglang`, if it is installed.
           flags: more flags, after `-std=c99 -O3`. `-ffast-math` or `-march=native` makes programs
-            faster, and changes how results are rounded.
+            faster, and changes how results are rounded. `-DWEFT_CBLAS` and `-lopenblas`, or another
+            library that has `cblas.h`, let a BLAS compute products of matrices.
 
         Returns:
           A function that takes the arguments of the function in Python, and gives the same pytree

@@ -21,14 +21,17 @@ from weft.export.c.memory import ALIGNMENT, Arena, drop_unused, list_used, plan_
 from weft.export.c.names import make_identifier
 from weft.export.c.nodes import Buffer, For, Let, Role, Statement, blocks_in, walk_statements
 from weft.export.c.printer import print_block, print_function
+from weft.export.c.products import write_product
 from weft.export.c.reductions import REDUCTIONS
 from weft.export.c.sizes import DOUBLE, Limits, find_typical, write_bytes, write_size
 from weft.export.c.sorting import SORTING
 from weft.export.c.writer import Writer, is_same_place
 from weft.export.dims import Dim, Size
 
-OPERATIONS: Mapping[str, Any] = {**CONTROL, **REDUCTIONS, **SORTING, **MATRICES}
-INCLUDES = ("complex", "math", "stdbool", "stddef", "stdint", "string")
+OPERATIONS: Mapping[str, Any] = {
+    **CONTROL, **REDUCTIONS, **SORTING, **MATRICES, "dot_general": write_product,
+}  # fmt: skip
+INCLUDES = ("math", "stdbool", "stddef", "stdint", "string")
 NUMBERS_PER_LINE = 8
 MEASURE = """\
 {declaration} {{
@@ -220,7 +223,9 @@ def print_program(
     prototype = signature.declare(weights is not None)
     main = "\n".join([prototype + " {", *head, *inner, *body, "}"])
     helpers = list_helpers("\n".join([*functions, main, *tables]))
-    includes = "\n".join(f"#include <{h}.h>" for h in INCLUDES)
+    has_complex = any(mentions(part, "complex") for part in (*helpers, *functions, main, *tables))
+    headers = [*["complex"] * has_complex, *INCLUDES]  # tcc has no complex numbers
+    includes = "\n".join(f"#include <{h}.h>" for h in headers)
     return "\n\n".join([includes, *[h.strip() for h in helpers], *tables, *functions, main]) + "\n"
 
 

@@ -26,6 +26,7 @@ from weft.export.c.sizes import find_typical
 from weft.export.dims import Size
 from weft.primitives.constant import Constant
 from weft.primitives.cumulative import Cumulative
+from weft.primitives.dot import DotGeneral
 
 MAX_DEPTH = 64  # of values in a row that are computed where they are read: each is a call in Python
 MIN_TERMS = 8  # of sums that are computed a row at a time
@@ -134,6 +135,10 @@ class Writer(Emitter):
                 raise NotInC(eqn.params["operation"])
             return write(self, eqn)
         rules = describe_elements(prim, [a.aval for a in eqn.invars], eqn.params)
+        if isinstance(prim, DotGeneral):
+            product = self.operations["dot_general"](self, eqn)
+            if product is not None:
+                return product
         if isinstance(prim, Cumulative) and eqn.outvars[0].aval.size:
             return [self.write_running(eqn, *rules[0])]
         return [
