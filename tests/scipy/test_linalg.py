@@ -1,5 +1,6 @@
 """scipy.linalg against SciPy, with derivatives against finite differences."""
 
+import mpmath as mp
 import numpy as np
 import pytest
 import scipy.linalg as reference
@@ -174,6 +175,40 @@ def test_reductions(n, dtype):
     batch = np.stack([a, 2 * a])
     t, z = linalg.rsf2csf(*linalg.schur(batch))
     close(z @ t @ jnp.conj(z).mT, batch)
+
+
+# Matrices that are far from normal: the norm of their exponential is much less than exp(norm).
+FAR_FROM_NORMAL = [
+    [[1, 1e6], [0, -1]],
+    [[-1, 0], [1e6, 1]],
+    [[1, 1e10], [0, -2]],
+    [[0, 1e30], [0, 0]],
+    [[0, 1e4], [-1e-4, 0]],
+    [[1, 2e5], [-3e-6, -1]],
+    [[-49, 24], [-64, 31]],
+    [[1e5, 0], [0, 1]],  # its exponential overflows
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exponentials_of_matrices_far_from_normal(dtype):
+    with weft.enable_x64(dtype == np.float64):
+        a = np.array(FAR_FROM_NORMAL, dtype)
+        found, dots = map(np.asarray, linalg.expm_frechet(a, np.sign(a)))
+    limit = 50 * np.finfo(dtype).eps
+    for got, dot, matrix in zip(found, dots, a, strict=True):
+        n = 2 * len(matrix)
+        with mp.workdps(60), np.errstate(over="ignore"):
+            # The exponential of [[A, E], [0, A]] holds the one of A, and its derivative.
+            both = np.block([[matrix, np.sign(matrix)], [np.zeros_like(matrix), matrix]])
+            both = mp.expm(mp.matrix(both.astype(float).tolist()))
+            want = np.array(both.tolist(), float).reshape(n, n)[: n // 2].astype(dtype)
+        if np.isfinite(want).all():
+            value, slope = np.hsplit(want, 2)
+            assert np.abs(got - value).max() <= 2 * limit * np.abs(value).max(), matrix
+            assert np.abs(dot - slope).max() <= 20 * limit * np.abs(slope).max(), matrix
+        else:
+            assert not np.isfinite(got).all(), matrix
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
