@@ -111,6 +111,14 @@ def accuracy_attribute(accuracy: Tolerance | AccuracyMode) -> str:
     return f"#stablehlo.result_accuracy<{bounds}mode = {mode}>"
 
 
+# Operations that XLA computes in float32 if the operand is shorter. Conversions around them would
+# let it omit the rounding of the operand, too.
+ROUNDED_ONCE = frozenset(
+    f"stablehlo.{name}"
+    for name in ("cosine", "exponential", "log", "rsqrt", "sine", "sqrt", "tanh")
+)
+
+
 class Transcendental(Costly):
     """Members of `Elementwise` with an optional accuracy, which is a parameter only if given.
 
@@ -118,8 +126,9 @@ class Transcendental(Costly):
     of the operand, -1 if it is the opposite, 0 otherwise. `of_parts` writes the function of a
     complex number with real functions of its parts, where that is more exact.
 
-    Floats of 16 bits and fewer are computed in float32 and rounded once. XLA and `op` write many
-    functions as several operations, and each of them would round, and might overflow.
+    Floats of 16 bits and fewer are computed in float32 and rounded once. XLA does so for operations
+    of ROUNDED_ONCE. It and `op` write the others as several operations, and each of them would
+    round, and might overflow.
     """
 
     signs: tuple[int, int] = (0, 0)
@@ -127,7 +136,8 @@ class Transcendental(Costly):
 
     def lower(self, hlo, *values, accuracy=None):
         dtype = values[0].aval.dtype
-        if dtypes.is_float(dtype) and dtype.itemsize < F32.itemsize:
+        is_short = dtypes.is_float(dtype) and dtype.itemsize < F32.itemsize
+        if is_short and self.op not in ROUNDED_ONCE:
             values = tuple(hlo.convert(v, F32) for v in values)
             return [hlo.convert(y, dtype) for y in self.lower(hlo, *values, accuracy=accuracy)]
         if accuracy is None and self.of_parts and dtypes.is_complex(values[0].aval.dtype):
