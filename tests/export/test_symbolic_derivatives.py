@@ -73,7 +73,7 @@ def test_no_derivative_refuses_a_symbolic_size(where, name):
         f = lambda x, form=form: form(getattr(MODULES[where], name), x)
         if is_differentiable(f, X):
             try:
-                export.export(weft.jit(f))(sized("b, 3"))
+                weft.eval_shape(f, sized("b, 3"))
             except Exception:
                 continue
             weft.eval_shape(differentiate(f), sized("b, 3"))
