@@ -21,14 +21,8 @@ from weft.primitives import elementwise, families
 from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr
 from weft.primitives.kernels import Called, Kernel
-from weft.primitives.layout import convert, literal, rev
-from weft.primitives.reduction import (
-    LARGEST_SIZE,
-    highest_value,
-    lowest_value,
-    multiply_pairs,
-    reduce_by_shifts,
-)
+from weft.primitives.layout import broadcasted_iota, convert, literal, rev
+from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p
 from weft.util import is_below
@@ -119,6 +113,29 @@ def reduce_running(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) ->
     return [interleave(*each) for each in zip(even, odd, axes, strict=True)]
 
 
+def reduce_by_shifts(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) -> list:
+    """The running reduction of arrays whose size along the axes is symbolic.
+
+    Each step combines all elements with those `distance` before them. As in `run_by_shifts`, there
+    are steps for all sizes. The elements before the first are zeros, and what they give is unused.
+    """
+    n = typeof(xs[0]).shape[axes[0]]
+    ys, distance = list(xs), 1
+
+    def move(y: Any, axis: int) -> Any:
+        config = [(0, 0, 0)] * typeof(y).ndim
+        config[axis] = (distance, -distance, 0)
+        return pad(y, literal(0, typeof(y).dtype), config)
+
+    while distance < LARGEST_SIZE and not is_below(n, distance + 1):
+        both = combine([move(y, axis) for y, axis in zip(ys, axes, strict=True)], ys)
+        for k, (y, z, axis) in enumerate(zip(ys, both, axes, strict=True)):
+            place = broadcasted_iota(np.int32, typeof(y).shape, axis)
+            ys[k] = elementwise.select(elementwise.ge(place, distance), z, y)
+        distance *= 2
+    return ys
+
+
 def no_addend(dtype: np.dtype) -> Any:
     """Return the number that added to x gives x, also for x = -0.0."""
     return dtype.type(
@@ -150,6 +167,9 @@ def running_dtype(dtype: np.dtype) -> np.dtype:
     """
     narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
     return np.dtype(np.float32) if narrow else dtype
+
+
+LARGEST_SIZE = 2**31  # of an axis; what an index in int32 can name
 
 
 def run_by_shifts(

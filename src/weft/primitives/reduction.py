@@ -34,7 +34,6 @@ from weft.primitives.elementwise import (
     convert,
     div,
     eq,
-    ge,
     imag,
     max_p,
     min_p,
@@ -51,7 +50,7 @@ from weft.primitives.elementwise import (
 from weft.primitives.elementwise import complex as join_parts
 from weft.primitives.expr import Expr, order_bits
 from weft.primitives.reshard import lay_out
-from weft.primitives.slicing import concatenate, pad, slice_in_dim
+from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.pytrees import flatten, unflatten
 from weft.util import check_function, is_below, unzip2
 from weft.xla.hlo import i64s
@@ -259,11 +258,6 @@ def reduce_in_pairs(combine: Callable, xs: Sequence[Any]) -> list:
 
     `combine(lefts, rights)` is associative; it is applied to neighbours, log2(n) times.
     """
-    size = typeof(xs[0]).shape[0]
-    if type(size) is not int:
-        return [
-            slice_in_dim(y, size - 1, size) for y in reduce_by_shifts(combine, xs, [0] * len(xs))
-        ]
     while (n := typeof(xs[0]).shape[0]) > 1:
         lefts = [slice_in_dim(x, 0, n - n % 2, 2) for x in xs]
         rights = [slice_in_dim(x, 1, n, 2) for x in xs]
@@ -272,33 +266,6 @@ def reduce_in_pairs(combine: Callable, xs: Sequence[Any]) -> list:
         if rest:
             xs = [concatenate([x, r], 0) for x, r in zip(xs, rest, strict=True)]
     return list(xs)
-
-
-LARGEST_SIZE = 2**31  # of an axis; what an index in int32 can name
-
-
-def reduce_by_shifts(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) -> list:
-    """The running reduction of arrays whose size along the axes is symbolic.
-
-    Each step combines all elements with those `distance` before them. There are steps for all
-    sizes; those beyond the size change nothing. The elements before the first are zeros, and what
-    they give is unused.
-    """
-    n = typeof(xs[0]).shape[axes[0]]
-    ys, distance = list(xs), 1
-
-    def move(y: Any, axis: int) -> Any:
-        config = [(0, 0, 0)] * typeof(y).ndim
-        config[axis] = (distance, -distance, 0)
-        return pad(y, layout.literal(0, typeof(y).dtype), config)
-
-    while distance < LARGEST_SIZE and not is_below(n, distance + 1):
-        both = combine([move(y, axis) for y, axis in zip(ys, axes, strict=True)], ys)
-        for k, (y, z, axis) in enumerate(zip(ys, both, axes, strict=True)):
-            place = layout.broadcasted_iota(np.int32, typeof(y).shape, axis)
-            ys[k] = select(ge(place, distance), z, y)
-        distance *= 2
-    return ys
 
 
 reduce_max_p = Extremum(
