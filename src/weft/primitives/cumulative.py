@@ -21,7 +21,7 @@ from weft.primitives import elementwise, families
 from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr
 from weft.primitives.kernels import Called, Kernel
-from weft.primitives.layout import broadcasted_iota, convert, literal, rev
+from weft.primitives.layout import convert, literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p
@@ -78,8 +78,7 @@ class Cumulative(families.ByCombination, families.AlongAxis):
         (x,), (t,) = primals, tangents
         (out,) = self.apply(x, axis=axis, reverse=reverse)
         pair = [rev(x, (axis,)), rev(t, (axis,))] if reverse else [x, t]
-        run = reduce_running if type(typeof(x).shape[axis]) is int else reduce_by_shifts
-        _, dot = run(self.step, pair, (axis, axis))
+        _, dot = reduce_running(self.step, pair, (axis, axis))
         return [out], [rev(dot, (axis,)) if reverse else dot]
 
 
@@ -111,29 +110,6 @@ def reduce_running(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) ->
         later = combine(part(odd, 0, (n - 1) // 2), part(xs, 2, n, 2))
         even = [concatenate(pair, axis) for *pair, axis in zip(even, later, axes, strict=True)]
     return [interleave(*each) for each in zip(even, odd, axes, strict=True)]
-
-
-def reduce_by_shifts(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) -> list:
-    """The running reduction of arrays whose size along the axes is symbolic.
-
-    Each step combines all elements with those `distance` before them. As in `run_by_shifts`, there
-    are steps for all sizes. The elements before the first are zeros, and what they give is unused.
-    """
-    n = typeof(xs[0]).shape[axes[0]]
-    ys, distance = list(xs), 1
-
-    def move(y: Any, axis: int) -> Any:
-        config = [(0, 0, 0)] * typeof(y).ndim
-        config[axis] = (distance, -distance, 0)
-        return pad(y, literal(0, typeof(y).dtype), config)
-
-    while distance < LARGEST_SIZE and not is_below(n, distance + 1):
-        both = combine([move(y, axis) for y, axis in zip(ys, axes, strict=True)], ys)
-        for k, (y, z, axis) in enumerate(zip(ys, both, axes, strict=True)):
-            place = broadcasted_iota(np.int32, typeof(y).shape, axis)
-            ys[k] = elementwise.select(elementwise.ge(place, distance), z, y)
-        distance *= 2
-    return ys
 
 
 def no_addend(dtype: np.dtype) -> Any:
