@@ -25,7 +25,8 @@ def test_a_running_sum_is_the_kernel_on_three_axes():
 
 def test_without_kernels_it_is_loops():
     text = show_prepared(lambda x: lax.cummax(x, 1), X, target=NO_KERNELS)
-    assert "settings=(cummax, False, Rewriter(choose=choose_form" in text and "write=write_loops" in text
+    assert "settings=(cummax, False, Rewriter(choose=choose_form, " in text
+    assert "write=write_loops" in text
 
 
 def test_narrow_floats_run_in_float32():

@@ -114,9 +114,15 @@ def accuracy_attribute(accuracy: Tolerance | AccuracyMode) -> str:
 # Operations that XLA computes in float32 if the operand is shorter. Conversions around them would
 # let it omit the rounding of the operand, too.
 ROUNDED_ONCE = frozenset(
-    f"stablehlo.{name}"
-    for name in ("cosine", "exponential", "log", "rsqrt", "sine", "sqrt", "tanh")
+    f"stablehlo.{name}" for name in ("cosine", "exponential", "log", "sine", "sqrt", "tanh")
 )
+
+
+def is_rounded_once(operation: str | Callable, dtype: np.dtype) -> bool:
+    """Return True if XLA computes an operation on short floats in float32."""
+    if operation == "stablehlo.rsqrt":  # of float16 it rounds the root, too
+        return dtype == dtypes.bfloat16
+    return operation in ROUNDED_ONCE
 
 
 class Transcendental(Costly):
@@ -126,9 +132,9 @@ class Transcendental(Costly):
     of the operand, -1 if it is the opposite, 0 otherwise. `of_parts` writes the function of a
     complex number with real functions of its parts, where that is more exact.
 
-    Floats of 16 bits and fewer are computed in float32 and rounded once. XLA does so for operations
-    of ROUNDED_ONCE. It and `op` write the others as several operations, and each of them would
-    round, and might overflow.
+    Floats of 16 bits and fewer are computed in float32 and rounded once. XLA does so for some
+    operations. It and `op` write the others as several, and each of them would round, and might
+    overflow.
     """
 
     signs: tuple[int, int] = (0, 0)
@@ -137,7 +143,7 @@ class Transcendental(Costly):
     def lower(self, hlo, *values, accuracy=None):
         dtype = values[0].aval.dtype
         is_short = dtypes.is_float(dtype) and dtype.itemsize < F32.itemsize
-        if is_short and self.op not in ROUNDED_ONCE:
+        if is_short and not is_rounded_once(self.op, dtype):
             values = tuple(hlo.convert(v, F32) for v in values)
             return [hlo.convert(y, dtype) for y in self.lower(hlo, *values, accuracy=accuracy)]
         if accuracy is None and self.of_parts and dtypes.is_complex(values[0].aval.dtype):
