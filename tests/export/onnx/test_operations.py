@@ -35,10 +35,6 @@ PARTLY = {
 }
 
 
-def is_complex(row):
-    return row.dtype.kind == "c" or "complex" in row.case.id or row.case.prim.name == "conj"
-
-
 def write_table():
     rows = list_rows()
     names = {row.case.prim.name for row in rows}
@@ -54,14 +50,22 @@ def write_table():
 
 
 def test_rows_agree_with_numpy():
-    """One row in eight; `--all` runs all rows at every dtype."""
+    """One row in eight; `--all` runs all rows at every dtype.
+
+    A row of complex numbers is an error that names the argument or result; another one that has no
+    form in ONNX, an error that names the operation and its line.
+    """
     rows = list_rows(ALL)
-    chosen = [row for row in (rows if ALL else rows[::8]) if not is_complex(row)]
+    chosen = rows if ALL else rows[::8]
     wrong = {row.id: why for row in chosen if (why := run_row(row))}
     for row in chosen:
-        if "not in ONNX: to_onnx: " in wrong.get(row.id, ""):
-            assert row.case.prim.name in NOT_IN_ONNX | PARTLY.keys(), wrong[row.id]
-            assert re.search(r"got [\w-]+.* at \w+\.py:\d+", wrong.pop(row.id))
+        why = wrong.get(row.id, "")
+        if re.search(r"to_onnx: .* got c(64|128)\[.*\] for ", why):
+            del wrong[row.id]
+        elif "not in ONNX: to_onnx: " in why:
+            assert row.case.prim.name in NOT_IN_ONNX | PARTLY.keys(), why
+            assert re.search(r"got [\w-]+.* at \w+\.py:\d+", why), why
+            del wrong[row.id]
     assert not wrong, "\n".join(f"{k}: {v}" for k, v in wrong.items())
 
 
