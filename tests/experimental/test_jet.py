@@ -416,6 +416,7 @@ def test_terms_are_arrays_where_a_result_does_not_move():
     jet_module.defzero(step)
     for fun in (step.bind, jnp.floor, lambda x: 3.0, lambda x: x > 0):
         for x in (3.5, jnp.float32(3.5), jnp.ones(2)):
-            _, terms = jet(fun, (x,), ([x, x],))
-            assert all(isinstance(t, weft.Array) for t in terms)
+            y, terms = jet(fun, (x,), ([x, x],))
+            kind = np.ndarray if weft.typeof(y).dtype == bool else weft.Array  # of float0
+            assert all(isinstance(t, kind) for t in terms)
             assert not any(np.any(t) for t in terms if t.dtype == np.float32)
