@@ -202,16 +202,21 @@ def forward_blocks(chosen: grad.ChosenArguments) -> list[list]:
     return out
 
 
+def check_dtype(op: str, what: str, aval: ShapedArray, holomorphic: bool) -> None:
+    """Raise unless a type is a float, or complex if `holomorphic`. `what` has it: "results"."""
+    if holomorphic and not dtypes.is_complex(aval.dtype):
+        raise DtypeError(f"{op}: with holomorphic=True {what} must be complex; got {aval}.")
+    if not holomorphic and not dtypes.is_float(aval.dtype):
+        raise DtypeError(f"{op}: {what} must be real and floating-point; got {aval}.")
+
+
 def reverse_blocks(chosen: grad.ChosenArguments, holomorphic: bool) -> list[list]:
     """The blocks of a Jacobian by reverse mode."""
     flat, leaves, avals, _ = chosen
     _, derivative, residuals = grad.linearize_leaves(flat, leaves, avals)
     out_avals = derivative.out_avals
     for a in out_avals:
-        if holomorphic and not dtypes.is_complex(a.dtype):
-            raise DtypeError(f"{flat.op}: with holomorphic=True results must be complex; got {a}.")
-        if not holomorphic and not dtypes.is_float(a.dtype):
-            raise DtypeError(f"{flat.op}: results must be real and floating-point; got {a}.")
+        check_dtype(flat.op, "results", a, holomorphic)
     rows, spans = basis(out_avals)
 
     def pull(*cts: Any) -> list:

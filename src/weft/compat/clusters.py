@@ -19,7 +19,7 @@ __dir__ = list_public(__name__)
 
 
 class ClusterEnv:
-    """A kind of cluster; `name` is that of its detector."""
+    """A kind of cluster. `name` is the name of its detector."""
 
     name = ""
 
@@ -30,7 +30,7 @@ class ClusterEnv:
 
     @classmethod
     def is_env_present(cls) -> bool:
-        """Return True if the environment is that of the cluster."""
+        """Return True if this process runs in the cluster."""
         return cls.find_place() is not None
 
     @classmethod

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from weft.api.grad import jvp, vjp
-from weft.api.jacobians import basis
+from weft.api.jacobians import basis, check_dtype
 from weft.core.aval import typeof
-from weft.dtypes import is_complex, is_float
-from weft.errors import DtypeError
+from weft.dtypes import is_complex
 from weft.numpy import reshape, split
 from weft.tree_util import tree_flatten, tree_unflatten
 from weft.util import list_public
@@ -33,7 +32,7 @@ def _std_basis(pytree: Any) -> Any:
 
 
 def _unravel(tree: Any, arr: Any, axis: int, leaf_shape: tuple[int, ...]) -> Any:
-    """Return a tree of parts of an array, in each of which an axis has the leaf's shape."""
+    """Return a tree of parts of an array; one axis of each becomes axes of the leaf's shape."""
     leaves, treedef = tree_flatten(tree)
     ends = np.cumsum([np.size(x) for x in leaves])[:-1].tolist()
     parts = split(arr, ends, axis)
@@ -49,27 +48,20 @@ def _jacrev_unravel(output_pytree: Any, input_pytree_leaf: Any, arr: Any) -> Any
     return _unravel(output_pytree, arr, 0, np.shape(input_pytree_leaf))
 
 
-def _check(op: str, side: str, holomorphic: bool, x: Any, allow_int: bool = False) -> None:
-    aval = typeof(x)
-    if holomorphic and not is_complex(aval.dtype):
-        raise DtypeError(f"{op}: with holomorphic=True {side} must be complex; got {aval}.")
-    if not holomorphic and not allow_int and not is_float(aval.dtype):
-        raise DtypeError(f"{op}: {side} must be real and floating-point; got {aval}.")
-
-
 def _check_input_dtype_jacfwd(holomorphic: bool, x: Any) -> None:
-    _check("jacfwd", "inputs", holomorphic, x)
+    check_dtype("jacfwd", "inputs", typeof(x), holomorphic)
 
 
 def _check_output_dtype_jacfwd(holomorphic: bool, x: Any) -> None:
     if holomorphic:
-        _check("jacfwd", "results", holomorphic, x)
+        check_dtype("jacfwd", "results", typeof(x), holomorphic)
 
 
 def _check_input_dtype_jacrev(holomorphic: bool, allow_int: bool, x: Any) -> None:
-    # complex inputs are allowed, as by `grad`
-    _check("jacrev", "inputs", holomorphic, x, allow_int or is_complex(typeof(x).dtype))
+    aval = typeof(x)
+    if holomorphic or not (allow_int or is_complex(aval.dtype)):  # complex ones as by `grad`
+        check_dtype("jacrev", "inputs", aval, holomorphic)
 
 
 def _check_output_dtype_jacrev(holomorphic: bool, x: Any) -> None:
-    _check("jacrev", "results", holomorphic, x)
+    check_dtype("jacrev", "results", typeof(x), holomorphic)

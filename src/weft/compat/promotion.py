@@ -28,7 +28,7 @@ _broadcast_to, _where = broadcast_to, where
 
 
 class CClass(Concatenator):
-    """The class of `c_`, from which libraries derive."""
+    """The class of `c_`; libraries derive classes of it."""
 
     def __init__(self) -> None:
         super().__init__(-1, 2, 0)

@@ -41,7 +41,7 @@ TAKE_KEYS = frozenset(
 
 
 class Runs(enum.Enum):
-    """The way in which a primitive runs a nested program: `Body.runs`."""
+    """The ways to run a nested program; `Body.runs` names the way of a primitive."""
 
     # Once, on the operands; it gives the primitive's results.
     ONCE = enum.auto()

@@ -49,7 +49,7 @@ MAX_QUICK_ELEMENTS = 4096  # of an array that counts as few elements
 # Elements of an array if the program only moves, adds and multiplies arrays of more than
 # MAX_QUICK_ELEMENTS: both ways make the same vector instructions of that.
 MAX_PLAIN_ELEMENTS = 16384
-# Elements of any other operation in a loop, where no overhead of a call hides what it takes: the
+# Elements of any other operation in a loop, where no overhead of a call hides its time: the
 # older loops take 2 to 3 times as long for comparisons, reductions and updates of 2048 elements.
 MAX_LOOP_ELEMENTS = 64
 # Elements of functions in a program with products: up to this many, the older loops are as fast.

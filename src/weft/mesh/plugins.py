@@ -72,7 +72,7 @@ def list_installed_plugins(paths: Sequence[str]) -> Iterator[Plugin]:
     for path in dict.fromkeys(paths):
         try:  # not by pathlib, which takes twice the time, in the first operation of a process
             names = sorted(os.listdir(path or "."), reverse=True)
-        except OSError:  # there is no such folder
+        except OSError:  # the folder is missing
             continue
         homes: list[tuple[str, Path]] = []
         if "jax_plugins" in names:

@@ -1092,8 +1092,8 @@ def sinc(x: ArrayLike, /) -> Array:
 def make_waves(x: Any, t: Any, unit: float, count: int) -> list[Any]:
     """Return sin(t) and, for a `count` of 2, cos(t) of t = x or t = pi x, as `unit` is 1 or pi.
 
-    Real numbers are reduced before they are multiplied by pi, so that the sine of a whole multiple
-    of pi is 0 and that of a large t is no noise.
+    Real numbers are reduced before they are multiplied by pi. So the sine of a whole multiple of pi
+    is 0, and the sine of a large t has correct digits.
     """
     dtype = typeof(x).dtype
     if unit == 1 or dtypes.is_complex(dtype):

@@ -75,6 +75,15 @@ static void NAME(ptrdiff_t m, ptrdiff_t n, bool left, bool lower, int trans, boo
     }
   }
 }"""
+EXCHANGE = """\
+static void NAME(ptrdiff_t n, T *x, T *y, ptrdiff_t step) {
+  /* Exchanges n numbers x[k * step] with those of y: rows or columns of a matrix. */
+  for (ptrdiff_t k = 0; k < n; ++k) {
+    const T item = x[k * step];
+    x[k * step] = y[k * step];
+    y[k * step] = item;
+  }
+}"""
 GETRF = """\
 static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, int32_t *pivots, int32_t *info) {
   *info = 0;
@@ -87,11 +96,7 @@ static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, int32_t *pivots, int32_t *info)
       if (*info == 0) *info = (int32_t)(j + 1);
       continue;
     }
-    for (ptrdiff_t k = 0; best != j && k < n; ++k) {
-      const T v = a[j * n + k];
-      a[j * n + k] = a[best * n + k];
-      a[best * n + k] = v;
-    }
+    if (best != j) USE_exchange(n, a + j * n, a + best * n, 1);
     for (ptrdiff_t i = j + 1; i < m; ++i) {
       a[i * n + j] /= a[j * n + j];
       for (ptrdiff_t k = j + 1; k < n; ++k) a[i * n + k] -= a[i * n + j] * a[j * n + k];
@@ -149,11 +154,7 @@ static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, int32_t *places, T *tau) {
     const int32_t place = places[j];
     places[j] = places[best];
     places[best] = place;
-    for (ptrdiff_t i = 0; best != j && i < m; ++i) {
-      const T item = a[i * n + j];
-      a[i * n + j] = a[i * n + best];
-      a[i * n + best] = item;
-    }
+    if (best != j) USE_exchange(m, a + j, a + best, n);
     T *const v = a + j * n + j;
     tau[j] = USE_reflect(m - j - 1, v, n);
     USE_reflect_rows(m - j, n - j - 1, v, n, CONJ(tau[j]), v + 1, n);
@@ -265,7 +266,7 @@ static void NAME(ptrdiff_t n, ptrdiff_t step, P sign, const T *x, T *y, T *spare
 
 ROUTINES = {
     **SPECTRA,
-    "potrf": POTRF, "trsm": TRSM, "getrf": GETRF, "reflect": REFLECT,
+    "potrf": POTRF, "trsm": TRSM, "exchange": EXCHANGE, "getrf": GETRF, "reflect": REFLECT,
     "reflect_rows": REFLECT_ROWS, "geqrf": GEQRF, "geqp3": GEQP3, "ormqr": ORMQR, "gtsv": GTSV,
     "fft": FFT,
 }  # fmt: skip

@@ -1,6 +1,6 @@
 """Products of matrices, as a function in C that keeps a block of the right factor in the cache.
 
-Small products, and those of integers and complex numbers, are loops around a sum (writer.py).
+Small products, and products of integers or complex numbers, are loops around a sum (writer.py).
 """
 
 from __future__ import annotations

@@ -62,11 +62,7 @@ static void NAME(ptrdiff_t n, bool lower, T *a, T *v, P *values, int32_t *info) 
     const P value = values[i];
     values[i] = values[best];
     values[best] = value;
-    for (ptrdiff_t k = 0; best != i && k < n; ++k) {
-      const T x = v[k * n + i];
-      v[k * n + i] = v[k * n + best];
-      v[k * n + best] = x;
-    }
+    if (best != i) USE_exchange(n, v + i, v + best, n);
   }
 }"""
 # Rotations of pairs of columns of the matrix, or of its transpose, whichever is tall. What is
