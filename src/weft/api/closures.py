@@ -70,10 +70,11 @@ def find_parts(x: Any) -> Iterable[Any]:
 def find_globals(fun: types.FunctionType, code: types.CodeType) -> list:
     """List the references, and the functions of the same file, that a function names.
 
-    Functions of this package use no reference of their own, and are many.
+    Functions of this package use no reference of their own, and are many. Those of a user's file
+    may be many, too: no search is made before the process has made a reference.
     """
     around = fun.__globals__
-    if around.get("__name__", "").startswith(_PACKAGE):
+    if not Ref.made or around.get("__name__", "").startswith(_PACKAGE):
         return []
     found = [x for x in map(around.get, code.co_names) if type(x) in (Ref, types.FunctionType)]
     inner = [c for c in code.co_consts if type(c) is types.CodeType]

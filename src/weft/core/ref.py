@@ -124,8 +124,10 @@ class Ref(HasAval, metaclass=RefKind):
     aval: Any
     trace: Trace  # where it was made, under which its value has a meaning
     owned: bool  # whether nobody else holds the array
+    made: ClassVar[bool] = False  # whether this process has made one, so that some may be global
 
     def __init__(self, value: Any, kind: str | None = None):
+        Ref.made = True
         self._value = value
         self.aval = AbstractRef(typeof(value), kind=kind)
         self.trace = current.trace
