@@ -99,6 +99,15 @@ def test_names_change_nothing():
     assert kind_of(renamed, x)[1] is True
 
 
+def test_long_loops_are_not_compiled_as_one_function():
+    def loop(count):
+        step = lambda _, xs: [a * 0.5 + b for a, b in zip(xs, xs[1:] + xs[:1], strict=True)]
+        return flags_of(lambda xs: lax.fori_loop(0, 9, step, xs), [jnp.float32(1)] * count)
+
+    assert SMALL_LOOP in loop(60).extra
+    assert SMALL_LOOP not in loop(200).extra
+
+
 def test_what_is_known_of_no_program():
     assert DEFAULT == ((), (SMALL_LOOP, NO_TILES))
 

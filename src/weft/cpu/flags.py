@@ -31,6 +31,9 @@ from weft.xla.compile import Flags
 # XLA compiles a while loop as one function if an iteration touches no more bytes than this. Its own
 # limit, 1024, is too low for sixty scalars. Far above, matrix products in loops get slower.
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
+# The time to compile one function grows with the square of its length: twice that of many functions
+# for a loop of 280 equations, seven times for 1,000.
+MAX_SMALL_LOOP_EQUATIONS = 240
 # Tiles are stored twice, and loops over them take twice the time, except for transposes.
 NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
 # Vectors of 512 bits reduce the time of functions to 60 %, but products take longer, and arc
@@ -100,7 +103,8 @@ def choose_flags(jaxpr: Jaxpr, partitioned: bool) -> Flags:
         few = facts.moves_last_axis and len(facts.others) <= MAX_TRANSPOSE_STEPS
         tiled = not facts.others or (few and all(map(computes_by_element, facts.others)))
         tiled = tiled or (facts.transposes_matrix and reads_once(jaxpr))
-    return Flags(overrides, (SMALL_LOOP,) if tiled else (SMALL_LOOP, NO_TILES))
+    small = facts.loop_length <= MAX_SMALL_LOOP_EQUATIONS
+    return Flags(overrides, (SMALL_LOOP,) * small + (NO_TILES,) * (not tiled))
 
 
 def choose_quick_flags(
@@ -157,6 +161,7 @@ class ProgramFacts:
       slow_elements: the number of elements of the largest array of an operation that the older
         loops may compute more slowly.
       loops: it has loops.
+      loop_length: the number of equations of its longest loop.
       join_count: the number of its concatenations.
       has_more_than_joins: it has other equations than concatenations and slices.
       reshapes: it has reshapes, or tiles, which are lowered with one.
@@ -170,7 +175,7 @@ class ProgramFacts:
         self.is_rounded_differently = self.draws = self.has_functions = False
         self.has_more_than_joins = self.reshapes = self.has_packed_elements = self.loops = False
         self.others: list[Eqn] = []
-        self.join_count = self.function_elements = self.slow_elements = 0
+        self.join_count = self.function_elements = self.slow_elements = self.loop_length = 0
         self.loop_kinds: collections.Counter[int] = collections.Counter()
 
     @property
@@ -216,7 +221,9 @@ class ProgramFacts:
                 self.computes_bytes = True
             if not prim.memoize_type:
                 for body in running_bodies(eqn):
-                    self.loops = self.loops or body.runs is Runs.LOOP
+                    if body.runs is Runs.LOOP:
+                        self.loops = True
+                        self.loop_length = max(self.loop_length, len(body.jaxpr.eqns))
                     self.survey(body.jaxpr)
             elif not is_plain(eqn):
                 self.add_slow(eqn)
