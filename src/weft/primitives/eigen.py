@@ -256,7 +256,8 @@ def eigh(
     Returns:
       A pair (V, w): the eigenvectors, which are the columns of V, of shape (..., n, k), and the
       real eigenvalues, of shape (..., k). `jnp.linalg.eigh` returns them in the other order. The
-      result is NaN where the algorithm does not converge.
+      result is NaN where the algorithm does not converge. Derivatives at equal eigenvalues are
+      those of vectors that do not turn into each other, as `jnp.linalg.eigh` says.
 
     Raises:
       ShapeError: the matrices are not square.
@@ -763,7 +764,8 @@ def svd(
 
     Returns:
       A tuple (U, s, V^H), or s without the vectors. The singular values s descend, and have the
-      shape (..., k). The result is NaN where the algorithm does not converge.
+      shape (..., k). The result is NaN where the algorithm does not converge. Derivatives at equal
+      singular values are those that `jnp.linalg.svd` describes.
 
     Raises:
       ValueError: a subset is asked for together with full matrices.
