@@ -212,8 +212,8 @@ def subtract_infinities(x: Any, y: Any) -> Any:
 def share_of_sum(x: Any, y: Any, z: Any) -> Any:
     """exp(x - z) for z = log(exp(x) + exp(y)); a half where the two are one infinity.
 
-    Of real numbers it is the logistic function of x - y, whose derivatives do not cancel. exp(x - z)
-    is rounded to 1 where z is rounded to x, and its derivative to 0.
+    Of real numbers it is the logistic function of x - y, whose derivatives do not cancel.
+    exp(x - z) is rounded to 1 where z is rounded to x, and its derivative to 0.
     """
     if not dtypes.is_complex(typeof(x).dtype):
         apart = elementwise.sub(x, y)

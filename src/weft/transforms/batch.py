@@ -149,7 +149,7 @@ def refuse_writes(prim: Primitive, args: Sequence[Any], params: dict, trace: Bat
     for i, effect in iter_state(prim, params):
         home = getattr(args[i], "owner", None) or args[i].trace
         if effect.writes and trace not in walk_up(home):
-            raise write_error(typeof(args[i]), trace)
+            raise write_error(args[i].aval, trace)
 
 
 @contextlib.contextmanager
