@@ -201,7 +201,7 @@ def test_files_and_functions_are_short():
 # Lines without docstrings. A design note with the alternatives that were tried raises one.
 BUDGETS = {
     ("core", "transforms"): 3850,
-    ("control",): 3100,
+    ("control",): 3150,
     ("xla",): 2950,
     ("run",): 1900,
     ("cpu",): 4900,

@@ -227,6 +227,39 @@ def test_derivatives_of_calls_that_are_mapped(name):
         np.testing.assert_allclose(y, z, rtol=1e-6)
 
 
+MAPPED_RESULTS = {  # rules that say of every result that it is mapped
+    "shape of the operand": lambda size, x: jnp.sin(x),
+    "shape with the axis": lambda size, x: jnp.broadcast_to(jnp.sin(x), (size, *jnp.shape(x)[:0])),
+}
+
+
+@pytest.mark.parametrize("kind", MAPPED_RESULTS)
+@pytest.mark.parametrize("value, tangent", [(0, 0), (0, None), (None, 0)])
+def test_rules_that_always_say_mapped(kind, value, tangent):
+    """A derivative calls the rule with no mapped operand where a value or its tangent is not."""
+    x = jnp.array([0.3, 0.7, 1.1])
+    f = custom_vmap(jnp.sin)
+    f.def_vmap(lambda size, batched, x: (MAPPED_RESULTS[kind](size, x), True))
+    args = [x[0] if axis is None else x for axis in (value, tangent)]
+    for made in (
+        lambda f: lambda x, t: weft.jvp(f, (x,), (t,)),
+        lambda f: lambda x, t: weft.linearize(f, x)[1](t),
+        lambda f: lambda x, t: weft.jvp(lambda x: weft.jvp(f, (x,), (t,))[1], (x,), (t,)),
+        lambda f: lambda x, t: weft.jacfwd(f)(x) * t,
+    ):
+        found, want = (vmap(made(g), in_axes=(value, tangent))(*args) for g in (f, jnp.sin))
+        for y, z in zip(weft.tree.leaves(found), weft.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(y, z, rtol=1e-6)
+
+
+def test_sequential_vmap_where_only_tangents_are_mapped():
+    f = weft.custom_batching.sequential_vmap(jnp.sin)
+    np.testing.assert_allclose(weft.jacfwd(f)(0.3), jnp.cos(0.3), rtol=1e-6)
+    x = jnp.array([0.3, 0.7])
+    out = vmap(lambda t: weft.jvp(f, (x[0],), (t,))[1])(x)
+    np.testing.assert_allclose(out, jnp.cos(0.3) * x, rtol=1e-6)
+
+
 def test_reverse_mode_is_that_of_the_function():
     """Cotangents are mapped, and not the call."""
     x, log = jnp.array([0.3, 0.7, 1.1]), []

@@ -1,5 +1,7 @@
 """Hints for the compiler: attributes, scheduling groups, layouts, memories, passes."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from weft.errors import ShapeError
 from weft.experimental import multihost_utils, profiler, topologies
 from weft.experimental.compilation_cache import compilation_cache
 from weft.experimental.fused import fused
-from weft.experimental.layout import Layout, with_layout_constraint
+from weft.experimental.layout import Format, Layout, with_layout_constraint
 from weft.experimental.scheduling_groups import scheduling_group
 from weft.experimental.xla_metadata import set_xla_metadata
 from weft.extend import xla
@@ -118,3 +120,40 @@ def test_parts_of_processes_by_their_types():
     )
     y, dim = multihost_utils.ltg_batcher(None, None, (X,), (0,), mesh, weft.P("x"))
     assert (dim, y.sharding.spec) == (0, weft.P(None, "x"))
+
+
+# --- layouts that arrays cannot have ----------------------------------------------------------
+
+BY_COLUMNS = "must be row by row; got (1, 0)"
+ONE_AXIS = "must name each axis of the array once; got (0,) for 2 axes"
+PLACED = {  # a call with a format
+    "device_put": lambda x, f: weft.device_put(x, f),
+    "out_shardings": lambda x, f: weft.jit(lambda x: x + 1, out_shardings=f)(x) - 1,
+    "in_shardings": lambda x, f: weft.jit(lambda x: x + 0, in_shardings=f)(x),
+}
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_a_layout_is_given_or_refused(name):
+    """No program of ours stores its results in another order, so a request for one is an error."""
+    x = jnp.arange(6.0).reshape(2, 3)
+    form = lambda layout: Format(layout, x.sharding)
+    for layout in (None, Layout((0, 1)), x.format.layout):
+        np.testing.assert_array_equal(PLACED[name](x, form(layout)), x)
+    with pytest.raises(NotImplementedError, match=re.escape(BY_COLUMNS)):
+        PLACED[name](x, form(Layout((1, 0))))
+    with pytest.raises(ValueError, match=re.escape(ONE_AXIS)):
+        PLACED[name](x, form(Layout((0,))))
+    if name == "device_put":
+        with pytest.raises(ValueError, match="a layout that says an order; got Format.layout=AUTO"):
+            PLACED[name](x, form(Layout.AUTO))
+    else:
+        np.testing.assert_array_equal(PLACED[name](x, form(Layout.AUTO)), x)
+
+
+def test_a_layout_within_a_program_is_no_request():
+    """There device_put moves nothing, as in JAX."""
+    x = jnp.arange(6.0).reshape(2, 3)
+    by_columns = Format(Layout((1, 0)), x.sharding)
+    out = weft.jit(lambda x: weft.device_put(x, by_columns) + 1)(x)
+    np.testing.assert_array_equal(out, x + 1)

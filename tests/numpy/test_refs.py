@@ -1198,3 +1198,54 @@ def test_the_end_of_a_reference():
         "Ref: must not be used after it was freed; got a Ref{f32[3]}. Hint: read it before freeze, "
         "which gives its last value."
     )
+
+
+# --- writes to a reference from outside of a mapped function -----------------------------------
+
+LOOPS = {
+    "plain": lambda f: f,
+    "jit": lambda f: weft.jit(f),
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0],
+    "cond": lambda f: lambda x: lax.cond(x < 5, f, lambda x: x, x),
+    "checkpoint": lambda f: weft.checkpoint(f),
+}
+MAPS = {
+    "vmap": lambda f, x: weft.vmap(f)(x),
+    "vmap of grad": lambda f, x: weft.vmap(weft.grad(f))(x),
+    "grad of vmap": lambda f, x: weft.grad(lambda x: weft.vmap(f)(x).sum())(x),
+    "of cotangents": lambda f, x: weft.vmap(weft.vjp(f, x[0])[1])(x),
+    "beside": lambda f, x: weft.vmap(lambda y: weft.grad(f)(1.0) * y)(x),
+}
+
+
+@pytest.mark.sample(one_in=4)
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize(
+    "outside, where", [("vmap", "function"), *((m, w) for m in MAPS for w in ("fwd", "bwd"))]
+)
+@pytest.mark.parametrize("inside", LOOPS)
+def test_a_mapped_function_must_not_write_outside(inside, outside, where, staged):
+    """Neither in a rule, nor a value that is not mapped, nor in a program that is not run yet."""
+    r = weft.new_ref(jnp.zeros(()))
+
+    def write(place):
+        if place == where:
+            r[...] = 1.0
+
+    def f(x):
+        write("function")
+        return x * 2
+
+    if where != "function":
+        f = weft.custom_vjp(f)
+        f.defvjp(
+            lambda x: (write("fwd"), (x * 2, x))[1], lambda x, ct: (write("bwd"), (ct * 2,))[1]
+        )
+    run = lambda x: MAPS[outside](LOOPS[inside](f), x)
+    run = weft.jit(run) if staged else run
+    if (where, outside) == ("fwd", "of cotangents") or (where != "function" and outside == "vmap"):
+        run(jnp.arange(3.0) + 1)  # nothing that writes is mapped
+    else:
+        with pytest.raises(RefError, match="a reference that is not mapped must not be written"):
+            run(jnp.arange(3.0) + 1)
+        assert r[...] == 0

@@ -201,3 +201,20 @@ def test_a_process_ends_after_what_it_computes(rng):
     lapack.wait_for_arrays()
     assert all(x.is_ready() for x in xs)
     assert deleted.is_deleted()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_eigenvalues_of_tiny_and_huge_matrices(dtype):
+    """LAPACK scales such matrices, and OpenBLAS's geev then returns wrong eigenvalues."""
+    rng = np.random.default_rng(0)
+    wide = dtype in ("float64", "complex128")
+    size = np.array([10.0**k for k in ((-250, -150, 0, 150, 250) if wide else (-30, -9, 0, 9, 30))])
+    x = rng.normal(size=(5, 3, 3))
+    if dtype.startswith("complex"):
+        x = x + 1j * rng.normal(size=x.shape)
+    x = (x * size[:, None, None]).astype(dtype)
+    with weft.enable_x64(True):
+        w, _, v = (np.asarray(y, np.complex128) for y in lax.linalg.eig(x))
+    w = w / size[:, None]
+    back = v * w[:, None] @ np.linalg.inv(v) - x / size[:, None, None]
+    assert np.abs(back).max() < (1e-12 if wide else 1e-4)

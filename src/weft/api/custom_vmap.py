@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from weft.api.bodies import stage_body
 from weft.api.closures import find_closed_over, substitute
 from weft.api.custom_rules import RuledFunction
@@ -145,14 +147,18 @@ class FlatRule:
 
         def run(*leaves: Any) -> tuple[list, list]:
             pair = self.rule(size, flags, *unflatten(self.args_tree, leaves))
-            return self.check_results(pair, size)
+            return self.check_results(pair, size, any(in_batched))
 
         with x64_as(self.x64):
             outs, batched = substitute(run, tracers, operands[self.num_consts : n], operands[n:])
         return outs, batched
 
-    def check_results(self, pair: Any, size: int) -> tuple[list, list]:
-        """The results of the rule, flat, with structures and types that fit the function's."""
+    def check_results(self, pair: Any, size: int, mapped: bool) -> tuple[list, list]:
+        """The results of the rule, flat, with structures and types that fit the function's.
+
+        A derivative calls the rule with no mapped operand. Many rules say there too that their
+        result is mapped; `mapped` is False then, and the shape of a result decides.
+        """
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise TypeError(
                 f"custom_vmap: the rule of {self.name} must return a pair (out, out_batched); "
@@ -170,6 +176,8 @@ class FlatRule:
                 f"structure; got {flag_tree} for {tree}."
             )
         names = leaf_names("out", tree)
+        if not mapped:
+            flags = [b and np.ndim(x) > a.ndim for b, x, a in zip(flags, outs, self.out_avals)]
         fitted = map(self.check_result, outs, flags, self.out_avals, names, [size] * len(outs))
         return [*fitted], [bool(b) for b in flags]
 
@@ -212,6 +220,9 @@ def sequential_vmap(f: Callable) -> custom_vmap:
     def rule(axis_size: int, in_batched: list, *args: Any) -> tuple[Any, Any]:
         leaves, tree = flatten(args)
         flags = flatten(in_batched)[0]
+        if not any(flags):  # a derivative whose tangents are mapped, and not its values
+            out = f(*args)
+            return out, tree_map(lambda _: False, out)
         fixed, mapped = partition(flags, leaves)
         one = lambda elements: made(*unflatten(tree, merge(flags, fixed, elements)))
         out = sequential_map(one, mapped)

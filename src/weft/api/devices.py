@@ -31,7 +31,7 @@ from weft.parallel.moving import can_move_parts, move_parts
 from weft.primitives.layout import copy
 from weft.util import alias
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put
-from weft.xla.layouts import Format
+from weft.xla.layouts import AutoLayout, Format, sharding_of_format
 
 
 def devices(backend: str | None = None) -> list[Any]:
@@ -203,9 +203,9 @@ def device_put(
     Args:
       x: a pytree of arrays, NumPy arrays and numbers.
       device: the target: a device, a sharding, a PartitionSpec over the mesh that `weft.set_mesh`
-        put in scope, or a pytree prefix of `x` of these. A `Format` counts as its sharding; XLA
-        chooses the order of the elements in memory. None, the default, puts values that are not
-        arrays on the default device, and does not move arrays.
+        put in scope, or a pytree prefix of `x` of these. A `Format` counts as its sharding; its
+        layout must be row by row, as all arrays are stored. None, the default, puts values that
+        are not arrays on the default device, and does not move arrays.
       src: where x is stored, for compatibility with JAX; it is ignored.
       donate: a bool, or a pytree prefix of bools. True says that x is not used again. On
         accelerators its memory is free after the copy. On the CPU it has no effect.
@@ -217,7 +217,9 @@ def device_put(
 
     Raises:
       DtypeError: a leaf of x is not an array or a number.
-      ValueError: `device` is not a device or a sharding; both `donate` and `may_alias` are True.
+      ValueError: `device` is not a device or a sharding; both `donate` and `may_alias` are True;
+        the layout of a `Format` does not name each axis once.
+      NotImplementedError: the layout of a `Format` is not row by row.
 
     >>> device_put([1.0, 2])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
@@ -277,7 +279,17 @@ def _is_plain(x: Any) -> bool:
 def _resolve_target(x: Any, device: Any) -> Any:
     """The sharding that is meant for a leaf; None where it is left open."""
     if isinstance(device, Format):
-        device = device.sharding
+        if isinstance(device.layout, AutoLayout):
+            raise ValueError(
+                f"device_put: device must have a layout that says an order; got {device}. "
+                "Hint: leave the layout out."
+            )
+        traced = isinstance(x, Tracer)
+        device = (
+            device.sharding
+            if traced
+            else sharding_of_format("device_put", "device", device, np.ndim(x))
+        )
     if device is None or type(device) is SingleDeviceSharding:
         return device
     if isinstance(device, _jax.Device):

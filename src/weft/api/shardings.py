@@ -18,7 +18,7 @@ from weft.mesh.sharding import NamedSharding, Sharding, check_divisible, shardin
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import mesh_around, typed_as
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
-from weft.xla.layouts import Format
+from weft.xla.layouts import Format, sharding_of_format
 from weft.xla.placement import bound_to
 
 
@@ -101,7 +101,11 @@ class RequestedShardings(NamedTuple):
         given = unflatten(treedef, leaves)
         names_of = (what, "the values")
         spread = broadcast_to_structure(given, tree, is_none, op=self.op, names=names_of)
-        found = [as_sharding(self.op, what, x) for x in spread]
+        given = [
+            sharding_of_format(self.op, what, x, aval.ndim) if isinstance(x, Format) else x
+            for x, aval in zip(spread, avals, strict=True)
+        ]
+        found = [as_sharding(self.op, what, x) for x in given]
         for sharding, aval, name in zip(found, avals, names(), strict=True):
             if sharding is not None and sharding.num_devices > 1:
                 check_divisible(self.op, sharding, aval.shape, name)
@@ -138,7 +142,7 @@ def as_sharding(op: str, what: str, x: Any, value: Any = None) -> Any:
     if isinstance(x, Device):
         return sharding_on(x)
     if isinstance(x, Format):
-        x = x.sharding
+        x = sharding_of_format(op, what, x)
     if isinstance(x, NamedSharding) and isinstance(x.mesh, AbstractMesh):
         meshes = (
             get_mesh(),

@@ -31,8 +31,6 @@ ABSENT = {
     "jax.extend.ifrt_programs": (_OUT, "jax.jit"),
     "jax.extend.pallas": (_OUT, "operations of lax, which XLA fuses"),
     "jax.interpreters.pxla": (_OUT, "jax.sharding"),
-    "jax._src.cudnn": (_OUT, "jax.nn.dot_product_attention"),
-    "jax._src.earray": (_OUT, "jax.Array"),
     "jax._src.lib.gpu_triton": (_OUT, "operations of lax, which XLA fuses"),
     "jax._src.lib.triton": (_OUT, "operations of lax, which XLA fuses"),
     "jax._src.pallas": (_OUT, "operations of lax, which XLA fuses"),

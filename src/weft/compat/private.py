@@ -87,6 +87,15 @@ class JaxprEqnContext:
     """The settings under which an equation was made; weft stores none."""
 
 
+class EArray:
+    """The class of arrays whose dtype is a rule in Python; weft has none, so it has no instance."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            "EArray: must hold a dtype that is a rule in Python; weft has none. Hint: jax.Array."
+        )
+
+
 class _Registry:
     """The classes that are nodes of pytrees."""
 

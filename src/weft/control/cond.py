@@ -18,6 +18,7 @@ from weft.core import primitive
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, jaxpr_uses_axis, memo_jaxpr, variables_in
+from weft.core.ref import is_ref
 from weft.core.trace import current, use
 from weft.errors import ShapeError
 from weft.options import config
@@ -253,8 +254,8 @@ def compute_branch(
     branch, so that they add no infinity. If no row chose it, the matrix is a constant.
     """
     read = {*variables_in(a for eqn in branch.eqns for a in eqn.invars)}
-    marks = zip(branch.invars, branch.in_avals, strict=True)
-    numbers = [v in read and not dtypes.is_extended(a.dtype) for v, a in marks]
+    marks = zip(branch.invars, branch.in_avals, args, strict=True)
+    numbers = [v in read and not is_ref(x) and not dtypes.is_extended(a.dtype) for v, a, x in marks]
     inexact = [n and dtypes.is_inexact(a.dtype) for n, a in zip(numbers, branch.in_avals)]
     matrix = [i and d is None and a.ndim > 1 for i, d, a in zip(inexact, dims, branch.in_avals)]
     # A row that other rows read, by a collective, has its own values.

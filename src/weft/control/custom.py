@@ -331,15 +331,17 @@ class CustomVJP(CustomCall):
         fwd = discharge_fwd_rule(params["fwd"], refs, written, handed, params["name"])
         return {**params, "fwd": fwd, "num_stored": num_stored(params) + len(written)}
 
-    def rule_writes(self, params):
+    def rule_writes(self, params, avals=None):
+        """The primals that are references which the rule writes to; `avals` are their types."""
         call, fwd = params["call_jaxpr"], params["fwd"]
-        own = call.in_avals[params["num_consts"] :]
+        own = avals or call.in_avals[params["num_consts"] :]
         if params["jvp"] is not None or AbstractRef not in map(type, own):
             return ()
+        memo = call.memo if isinstance(call, Jaxpr) else {}
         key = ("rule_writes", fwd)
-        if key not in call.memo:
-            call.memo[key] = writes_of_rule(fwd, own, params["name"])
-        return call.memo[key]
+        if key not in memo:
+            memo[key] = writes_of_rule(fwd, own, params["name"])
+        return memo[key]
 
     def batch(self, axis, args, dims, **params):
         outs = self.apply(*args, **self.batch_params(axis, dims, params))
@@ -352,22 +354,24 @@ class CustomVJP(CustomCall):
         return {
             **params,
             "call_jaxpr": batch_call(params["call_jaxpr"], axis, dims),
-            "fwd": batch_fwd_rule(params["fwd"], axis, own, lambda: self.rule_writes(params)),
+            "fwd": batch_fwd_rule(params["fwd"], axis, own, lambda a: self.rule_writes(params, a)),
             "jvp": None if rule is None else batch_jvp_rule(rule, axis, own),
         }
 
 
 def batch_fwd_rule(
-    fwd: Callable, axis: Axis, dims: Sequence[int | None], writes: Callable[[], Sequence[int]]
+    fwd: Callable, axis: Axis, dims: Sequence[int | None], writes: Callable[[list], Sequence[int]]
 ) -> Callable:
     """Return a forward rule mapped over `axis`; the primals have axes `dims`.
 
-    `writes` returns the primals that are references which the rule writes to. They must be mapped.
+    `writes` takes the types of primals, and returns those that are references which the rule writes
+    to. They must be mapped.
     """
 
     def mapped(primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
         if any(d is None and is_ref(x) for x, d in zip(primals, dims, strict=True)):
-            for i in writes():
+            pairs = zip(map(typeof, primals), dims, strict=True)
+            for i in writes([a if d is None else mapped_aval(a, d) for a, d in pairs]):
                 if dims[i] is None:
                     raise write_error(primals[i].aval, axis)
         found: list = []

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from weft.control.call import Call
 from weft.control.custom import look_into
 from weft.core.aval import typeof
@@ -17,11 +19,14 @@ from weft.core.primitive import Axis, Zero, mark_moving, tangents_of
 from weft.core.source import own_lines
 from weft.core.trace import Tracer, current
 from weft.passes.dce import dce_jaxpr
-from weft.primitives.layout import batched_at_front, instantiate, move_to_front
+from weft.primitives.dynamic_slicing import dynamic_index_in_dim
+from weft.primitives.layout import batched_at_front, instantiate, iota, move_to_front
 from weft.transforms.batch import batch
 from weft.transforms.check import skip_checks
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
+
+INT = np.dtype(np.int32)
 
 
 class CustomVmap(Call):
@@ -127,9 +132,12 @@ class JVPRule:
         both = any(b and (k is None or in_batched[k]) for b, k in pairs)
         if True in in_batched and not both:
             # No operand is mapped along with its tangent: elements of the unmapped derivative.
-            each = lambda *xs: self(size, [False] * len(xs), *xs)[0]
-            dims = [0 if b else None for b in in_batched]
-            outs, out_dims = batch(each, operands, dims, Axis(size))
+            def each(i: Any, *xs: Any) -> list:
+                outs, mapped = self(size, [False] * len(xs), *xs)
+                return [take_element(y, i) if b else y for y, b in zip(outs, mapped, strict=True)]
+
+            dims = [0, *[0 if b else None for b in in_batched]]
+            outs, out_dims = batch(each, [iota(INT, size), *operands], dims, Axis(size))
             fronts = [y if d is None else move_to_front(y, d) for y, d in zip(outs, out_dims)]
             return fronts, [d is not None for d in out_dims]
         batched = [b or (k is not None and in_batched[k]) for b, k in pairs]
@@ -156,6 +164,11 @@ class JVPRule:
             [*outs, *[instantiate(dots[i]) for i in moving]],
             [*out_batched, *[out_batched[i] for i in moving]],
         )
+
+
+def take_element(x: Any, i: Any) -> Any:
+    """Return element i of a result that its rule has mapped although no operand is mapped."""
+    return dynamic_index_in_dim(x, i, 0, keepdims=False)
 
 
 custom_vmap_p = CustomVmap()

@@ -622,7 +622,9 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     Returns:
       A named tuple (eigenvalues, eigenvectors): real eigenvalues (..., n) and eigenvectors (..., n,
       n) in the dtype of `a`. Eigenvectors of equal eigenvalues are not unique; terms of their
-      derivatives that divide by the difference of equal eigenvalues are taken as 0.
+      derivatives that divide by the difference of equal eigenvalues are taken as 0. That is right
+      for functions that do not depend on the choice of these vectors, such as `f(w).sum()`. The
+      derivative of `(v * f(w)) @ v.T` lacks a term with f' there: see docs/derivatives.md.
 
     Raises:
       ShapeError: if the matrices are not square.
@@ -753,7 +755,7 @@ def svd(
       A named tuple (U, S, Vh); only S if `compute_uv` is False. S has the shape (..., k), is real
       and in descending order; U and Vh have the dtype of `a`. Vectors of equal singular values are
       not unique; terms of their derivatives that divide by the difference of equal values are taken
-      as 0.
+      as 0. The derivative of `(u * f(s)) @ vh` lacks a term with f' there, as that of `eigh`.
 
     Raises:
       ShapeError: if `a` has fewer than two axes, or is not square where `hermitian` is True, or if

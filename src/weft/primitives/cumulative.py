@@ -24,7 +24,7 @@ from weft.primitives.kernels import Called, Kernel
 from weft.primitives.layout import convert, literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
-from weft.primitives.transcendental import exp, log1p
+from weft.primitives.transcendental import exp, log1p, logistic
 from weft.util import is_below
 from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike
@@ -210,7 +210,16 @@ def subtract_infinities(x: Any, y: Any) -> Any:
 
 
 def share_of_sum(x: Any, y: Any, z: Any) -> Any:
-    """exp(x - z) for z = log(exp(x) + exp(y)); a half where the two are one infinity."""
+    """exp(x - z) for z = log(exp(x) + exp(y)); a half where the two are one infinity.
+
+    Of real numbers it is the logistic function of x - y, whose derivatives do not cancel.
+    exp(x - z) is rounded to 1 where z is rounded to x, and its derivative to 0.
+    """
+    if not dtypes.is_complex(typeof(x).dtype):
+        apart = elementwise.sub(x, y)
+        nan = elementwise.ne(apart, apart)  # unlike a tie, which has derivatives
+        same = elementwise.bitwise_and(nan, elementwise.eq(x, y))
+        return logistic(elementwise.select(same, literal(0, typeof(x).dtype), apart))
     half, one = (literal(v, typeof(x).dtype) for v in (0.5, 1))
     lost = elementwise.select(elementwise.eq(x, y), half, one)
     return elementwise.select(elementwise.eq(x, z), lost, exp(subtract_infinities(x, z)))

@@ -6,6 +6,7 @@ LU, QR and Cholesky factors are elsewhere (factorizations.py, linalg.py).
 from __future__ import annotations
 
 import enum
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,7 +38,7 @@ from weft.primitives.matrices import (
     symmetrize,
     type_like,
 )
-from weft.primitives.reduction import argmax, reduce_max
+from weft.primitives.reduction import argmax, reduce_max, reduce_max_p
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.xla.typing import Array, ArrayLike
 
@@ -255,7 +256,8 @@ def eigh(
     Returns:
       A pair (V, w): the eigenvectors, which are the columns of V, of shape (..., n, k), and the
       real eigenvalues, of shape (..., k). `jnp.linalg.eigh` returns them in the other order. The
-      result is NaN where the algorithm does not converge.
+      result is NaN where the algorithm does not converge. Derivatives at equal eigenvalues are
+      those of vectors that do not turn into each other, as `jnp.linalg.eigh` says.
 
     Raises:
       ShapeError: the matrices are not square.
@@ -353,16 +355,22 @@ class Eig(MatrixPrimitive):
         values, real_x = outs[0].strong(), not dtypes.is_complex(x.aval.dtype)
         part = values.update(dtype=dtypes.real_dtype(values.dtype))
         vectors = ShapedArray(x.aval.shape, values.dtype)
+        size = find_size_out_of_range(Expr(hlo, x))
+        scaled = multiply_parts(
+            Expr(hlo, x), (1 / size).broadcast(x.aval.shape, range(values.ndim - 1))
+        )
         *w, left, right = self.call_routine(
             hlo,
             "geev",
-            [x],
+            [scaled.value],
             [*([part, part] if real_x else [values]), vectors, vectors],
             compute_left=char_option("V" if compute_left_eigenvectors else "N"),
             compute_right=char_option("V" if compute_right_eigenvectors else "N"),
         )
         if real_x:
             w = hlo.op("stablehlo.complex", w, [values])
+        sizes = size.broadcast(values.shape, range(values.ndim - 1))
+        w = [multiply_parts(Expr(hlo, w[0]), sizes).value]
         return [*w, *[left] * compute_left_eigenvectors, *[right] * compute_right_eigenvectors]
 
     def dce(self, eqn, live):
@@ -394,6 +402,31 @@ class Eig(MatrixPrimitive):
         if right:
             dots.append(vector_tangent(v, w, inner))
         return [w, *vectors[: left + right]], dots
+
+
+def find_size_out_of_range(x: Expr) -> Expr:
+    """Return the largest entry of each matrix if LAPACK's geev would scale the matrix, else 1.
+
+    OpenBLAS 0.3 returns wrong eigenvalues of matrices that it scales: of float32 beyond 1e12 and
+    below 1e-12, of float64 beyond 1e138 and below 1e-138.
+    """
+    axes = (len(x.shape) - 2, len(x.shape) - 1)
+    sizes = abs(x.part("real"))
+    if dtypes.is_complex(x.dtype):
+        sizes = sizes.apply("maximum", abs(x.part("imag")))
+    (largest,) = reduce_max_p.lower(x.hlo, sizes.value, axes=axes)
+    size = x.new(largest)
+    end = 1e130 if size.dtype == np.float64 else 1e10
+    small, large = (size > 0) & (size < 1 / end), (size > end) & (size < math.inf)
+    return (small | large).select(size, 1.0)
+
+
+def multiply_parts(x: Expr, factor: Expr) -> Expr:
+    """Return a real or complex x times a real factor."""
+    real = x.part("real") * factor
+    if not dtypes.is_complex(x.dtype):
+        return real
+    return real.make("complex", x.aval, x.part("imag") * factor)
 
 
 def solve_general(a: Any, b: Any) -> Any:
@@ -731,7 +764,8 @@ def svd(
 
     Returns:
       A tuple (U, s, V^H), or s without the vectors. The singular values s descend, and have the
-      shape (..., k). The result is NaN where the algorithm does not converge.
+      shape (..., k). The result is NaN where the algorithm does not converge. Derivatives at equal
+      singular values are those that `jnp.linalg.svd` describes.
 
     Raises:
       ValueError: a subset is asked for together with full matrices.

@@ -14,9 +14,11 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr, uses_axis
 from weft.core.primitive import Axis, Primitive
+from weft.core.ref import AbstractRef, write_error
 from weft.core.source import VMAP, describe_maker
-from weft.core.trace import Trace, Tracer, current, run_once
+from weft.core.trace import Trace, Tracer, current, run_once, walk_up
 from weft.options import config, named_axes
+from weft.passes.discharge import iter_state
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, zeros
 from weft.primitives.reshard import lay_as
@@ -108,6 +110,8 @@ class BatchTrace(Trace):
         try:
             current.trace = self.parent
             if not mapped and (axis.name is None or not uses_axis(prim, params, axis.name)):
+                if any(type(getattr(x, "aval", None)) is AbstractRef for x in values):
+                    refuse_writes(prim, values, params, self)
                 return self.parent.process(prim, values, params)  # type: ignore[union-attr]
             outs, out_dims = self.apply_rule(prim, values, dims, params)
         finally:
@@ -135,6 +139,17 @@ class BatchTrace(Trace):
                 f"got {len(out_dims)} for {len(outs)}."
             )
         return outs, out_dims
+
+
+def refuse_writes(prim: Primitive, args: Sequence[Any], params: dict, trace: BatchTrace) -> None:
+    """Raise where an operation writes to a reference from outside of the mapped function.
+
+    Every element would write the same, but the other elements' writes could come between.
+    """
+    for i, effect in iter_state(prim, params):
+        home = getattr(args[i], "owner", None) or args[i].trace
+        if effect.writes and trace not in walk_up(home):
+            raise write_error(args[i].aval, trace)
 
 
 @contextlib.contextmanager

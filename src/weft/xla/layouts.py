@@ -1,17 +1,27 @@
 """`Layout` and `Format`: the order of an array's elements in memory, and its sharding.
 
-What layout to use is jaxlib's choice; here it is read.
+Arrays between programs are stored row by row; a request for another order is refused. Within a
+program, the order is jaxlib's choice.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from weft.util import Record
 
 
+class AutoLayout:
+    """The layout that leaves the order of the axes to XLA: `Layout.AUTO`."""
+
+    def __repr__(self) -> str:
+        return "AUTO"
+
+
 class Layout(Record):
     """The order of an array's axes in memory, the axis with the largest stride first.
+
+    `Layout.AUTO` leaves the order to XLA.
 
     Args:
       major_to_minor: the numbers of the axes, a tuple of ints.
@@ -23,6 +33,8 @@ class Layout(Record):
     """
 
     __slots__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")
+
+    AUTO: ClassVar[AutoLayout] = AutoLayout()
 
     def __init__(
         self,
@@ -58,3 +70,23 @@ class Format(Record):
     def __init__(self, layout: Layout | None = None, sharding: Any = None):
         self.layout = layout
         self.sharding = sharding
+
+
+def sharding_of_format(op: str, what: str, given: Format, ndim: int | None = None) -> Any:
+    """Return the sharding of a format.
+
+    Raise if the format asks for an array that is not stored row by row, or that has not `ndim`
+    axes.
+    """
+    order = getattr(given.layout, "major_to_minor", None)
+    if order is not None and sorted(order) != list(range(len(order) if ndim is None else ndim)):
+        raise ValueError(
+            f"{op}: the layout in {what} must name each axis of the array once; got {order}"
+            f"{'' if ndim is None else f' for {ndim} axes'}."
+        )
+    if order is not None and order != tuple(range(len(order))):
+        raise NotImplementedError(
+            f"{op}: the layout in {what} must be row by row; got {order}. Hint: transpose the "
+            "array, or with_layout_constraint within a program."
+        )
+    return given.sharding

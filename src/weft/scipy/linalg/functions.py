@@ -302,7 +302,10 @@ def funm(A: ArrayLike, func: Callable, disp: bool = True) -> Array:
 
     For a matrix with eigenvectors V and eigenvalues w it is V @ diag(func(w)) @ inv(V). It is
     computed from the Schur form by Parlett's recurrence, which loses digits where eigenvalues are
-    close to each other. Source: Golub and Van Loan, Matrix Computations, algorithm 9.1.1.
+    close to each other. Where they are equal and the matrix is not diagonalizable, the result is
+    wrong above the diagonal of the Schur form, as SciPy's is: such elements are derivatives of
+    `func`. `expm` and `sqrtm` are right there. Source: Golub and Van Loan, Matrix Computations,
+    algorithm 9.1.1.
 
     Args:
       A: one square matrix, an array (n, n).

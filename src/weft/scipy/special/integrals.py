@@ -209,10 +209,18 @@ expi_p, expi = define_pair(
     """,
     strong=True,
 )
+
+
+def expn_slope(y: Any, n: Any, x: Any) -> Any:
+    """Return E(n-1) of y = En, by the recurrence E(-1) = (e**-x + E0) / x where n is 0."""
+    lower = expn_p.apply(select(n < 1, 0, n - 1), x)[0]
+    return select(n < 1, (ops.exp(-x) + y) / x, lower)
+
+
 expn_p, expn = define_pair(
     "expn",
     expn_formula,
-    [None, lambda t, y, n, x: t * -expn_p.apply(select(n < 1, 0, n - 1), x)[0]],
+    [None, lambda t, y, n, x: t * -expn_slope(y, n, x)],
     """Compute the generalized exponential integral: of `exp(-x t) / t**n` from 1 to infinity.
 
     Only x has a derivative.

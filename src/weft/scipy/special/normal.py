@@ -107,12 +107,25 @@ ndtri_p, ndtri = definitions.define_pair(
     wide=False,
     strong=True,
 )
+
+
+def log_ndtr_slope(x: Any, y: Any) -> Any:
+    """Return the density over the distribution function, whose logarithm is y.
+
+    Below 1 it is by `erfcx`, which keeps the relative accuracy of the lower tail. Above, `erfcx`
+    overflows, and the derivatives of its quotient are NaN.
+    """
+    low = x < 1
+    scaled = erfcx_p.apply(pick(low, x, 0) * -math.sqrt(0.5))[0]
+    high = pick(low, 1, x)
+    density = lax.exp(-0.5 * high * high - pick(low, 0, y)) * (1 / _ROOT_2PI)
+    return pick(low, math.sqrt(2 / math.pi) / scaled, density)
+
+
 log_ndtr_p = definitions.define_primitive(
     "log_ndtr",
     error_formulas.log_normal_cdf,
-    # the density over the distribution function; erfcx of a large negative number is inf, and
-    # then the quotient 0, which is its limit
-    [lambda t, y, x: t * (math.sqrt(2 / math.pi) / erfcx_p.apply(x * -math.sqrt(0.5))[0])],
+    [lambda t, y, x: t * log_ndtr_slope(x, y)],
     "log of the distribution function of the normal distribution.",
     wide=False,
 )

@@ -62,14 +62,30 @@ logistic = define_distribution(
     isf=lambda x: -special.logit(x),
 )
 
+# exp(-exp(x)) is 0 beyond it, in each dtype; there exp(x) overflows, and derivatives were 0 * inf
+DOUBLE_END = 8.0
+
+
+def log_of_rare(x: Any) -> Any:
+    """Return log(1 - exp(-exp(x))), which is x - exp(x) / 2 where exp(x) is small."""
+    small = x < -20
+    near = evaluate_inside(
+        ~small & (x < DOUBLE_END), lambda x: log1mexp(jnp.exp(x)), x, 1, 0
+    )  # fmt: skip
+    far = jnp.where(small, x, -20)
+    return jnp.where(small, far - 0.5 * jnp.exp(far), near)
+
+
 gumbel_l = define_distribution(
     "gumbel_l",
     """the left-skewed Gumbel distribution.
 
     Its density is exp(x - exp(x)), that of the minimum of many exponential variables.""",
     logpdf=lambda x: evaluate_inside(x < INF, lambda x: x - jnp.exp(x), x, 1, -INF),
-    cdf=lambda x: -jnp.expm1(-jnp.exp(x)),
-    logcdf=lambda x: log1mexp(jnp.exp(x)),
+    pdf=lambda x: evaluate_inside(x < DOUBLE_END, lambda x: jnp.exp(x - jnp.exp(x)), x, 1, 0),
+    cdf=lambda x: evaluate_inside(x < DOUBLE_END, lambda x: -jnp.expm1(-jnp.exp(x)), x, 1, 1),
+    logcdf=lambda x: log_of_rare(x),
+    sf=lambda x: evaluate_inside(x < DOUBLE_END, lambda x: jnp.exp(-jnp.exp(x)), x, 1, 0),
     logsf=lambda x: -jnp.exp(x),
     ppf=lambda p: evaluate_quantile(lambda p: jnp.log(-jnp.log1p(-p)), p),
 )
@@ -80,9 +96,11 @@ gumbel_r = define_distribution(
 
     Its density is exp(-x - exp(-x)), that of the maximum of many exponential variables.""",
     logpdf=lambda x: evaluate_inside(x > -INF, lambda x: -x - jnp.exp(-x), x, 1, -INF),
+    pdf=lambda x: evaluate_inside(x > -DOUBLE_END, lambda x: jnp.exp(-x - jnp.exp(-x)), x, 1, 0),
+    cdf=lambda x: evaluate_inside(x > -DOUBLE_END, lambda x: jnp.exp(-jnp.exp(-x)), x, 1, 0),
     logcdf=lambda x: -jnp.exp(-x),
-    sf=lambda x: -jnp.expm1(-jnp.exp(-x)),
-    logsf=lambda x: log1mexp(jnp.exp(-x)),
+    sf=lambda x: evaluate_inside(x > -DOUBLE_END, lambda x: -jnp.expm1(-jnp.exp(-x)), x, 1, 1),
+    logsf=lambda x: log_of_rare(-x),
     ppf=lambda p: evaluate_quantile(lambda p: -jnp.log(-jnp.log(p)), p),
 )
 
