@@ -30,9 +30,9 @@ SOURCE = BUILD / "source"
 
 # The lists of pages, in their order. A page of docs/ that no list names is a how-to page.
 GUIDE = "guide/first-steps guide/arrays guide/sharp-bits guide/jit guide/autodiff "
-GUIDE += "guide/vectorization guide/control-flow random guide/pytrees debugging guide/primitives "
-GUIDE += "guide/interpreter guide/performance guide/saving distributed guide/pytorch "
-GUIDE += "coming-from-jax"
+GUIDE += "guide/vectorization guide/control-flow random guide/pytrees guide/training debugging "
+GUIDE += "guide/memory guide/performance guide/saving distributed guide/primitives "
+GUIDE += "guide/interpreter guide/pytorch coming-from-jax"
 TUTORIALS = "tour tutorials/digits tutorials/transformer tutorials/hmc tutorials/gp "
 TUTORIALS += "reading-a-program slow-step large-step"
 HOW_TO = "cache references sparse sparse-derivatives sizes-that-vary memory-limit explain numerics "
