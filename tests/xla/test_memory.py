@@ -13,7 +13,7 @@ from weft.core.aval import ShapedArray
 from weft.errors import is_own_file
 from weft.xla.memory import describe_memory, largest_values, much_memory, needs_much_memory
 
-HUGE = 1 << 22  # a square of so many float32 is 64 TiB, which no machine gives
+HUGE = 1 << 22  # HUGE * HUGE float32 are 64 TiB, more than a machine has
 
 
 def test_a_lack_of_memory_names_the_largest_arrays():
@@ -57,7 +57,7 @@ def test_an_operation_outside_jit_names_no_line():
 
 
 class Program:
-    """A compiled program of which XLA says that it stores so many bytes, or says nothing."""
+    """A compiled program, with the number of bytes that XLA reports; None if it reports nothing."""
 
     def __init__(self, stored):
         self.stored, self.asked = stored, 0

@@ -108,7 +108,7 @@ def count_bytes(aval: Any) -> int:
 
 
 def all_eqns(jaxpr: Jaxpr) -> Iterator[Eqn]:
-    """Return the equations of a program, with those of the programs that it holds."""
+    """Return the equations of a program and of the programs that it holds."""
     for eqn in jaxpr.eqns:
         held = () if eqn.primitive.memoize_type else held_jaxprs(eqn)
         for inner in held:
