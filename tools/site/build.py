@@ -87,13 +87,20 @@ def copy_pages() -> None:
 
 
 def write_notebooks() -> None:
-    """Each page of docs/guide as a notebook, with a link to it below the title."""
+    """Each page of the guide that has examples as a notebook, with a link to it below the title."""
     folder = SOURCE / "notebooks"
-    for page in sorted((SOURCE / "guide").glob("*.md")):
+    for name in GUIDE.split():
+        page = SOURCE / f"{name}.md"
         text = page.read_text()
-        (folder / f"guide-{page.stem}.ipynb").write_text(notebooks.make_notebook(text))
+        if ">>> " not in text:
+            continue
+        file, examples = f"guide-{page.stem}.ipynb", text
+        if name == "distributed":  # its examples need several devices
+            first = '```python\n>>> import weft\n>>> weft.config.update("num_cpu_devices", 8)\n'
+            examples = text.replace("```python\n", first, 1)
+        (folder / file).write_text(notebooks.make_notebook(examples))
         title, rest = text.split("\n", 1)
-        link = f"{{download}}`This page as a notebook </notebooks/guide-{page.stem}.ipynb>`"
+        link = f"{{download}}`This page as a notebook </notebooks/{file}>`"
         page.write_text(f"{title}\n\n{link}\n{rest}")
 
 
