@@ -82,6 +82,8 @@ def copy_pages() -> None:
         (SOURCE / f"{name.lower()}.md").write_text(text)
     page = SOURCE / "versions.md"
     page.write_text(page.read_text().replace("](../CHANGELOG.md", "](changelog.md"))
+    for page in SOURCE.glob("*.md"):  # the site lists the examples in its gallery
+        page.write_text(page.read_text().replace("](../examples/README.md)", "](gallery.md)"))
     page = SOURCE / "benchmarks.md"
     page.write_text(charts.draw_page(page.read_text()))
 
