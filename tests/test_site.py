@@ -195,7 +195,23 @@ def test_every_public_function_has_an_example():
     assert not unknown, f"tools/site/examples.txt names {', '.join(sorted(unknown))}"
 
 
-@pytest.mark.parametrize("page", sorted((DOCS / "guide").glob("*.md")), ids=lambda p: p.stem)
+def guide_pages():
+    """The pages that the site lists as its guide, in their order."""
+    lists = re.findall(r'^GUIDE \+?= "(.*)"$', (ROOT / "tools/site/build.py").read_text(), re.M)
+    return [DOCS / f"{name}.md" for name in "".join(lists).split()]
+
+
+def test_the_start_of_the_guide_links_each_page_and_says_what_it_is_good_for():
+    start, *others = pages = guide_pages()
+    assert set((DOCS / "guide").glob("*.md")) < set(pages)
+    rows = re.findall(r"^\| \[.+?\]\((.+?)\) \| (.+) \|$", start.read_text(), re.M)
+    assert sorted((start.parent / link).resolve() for link, _ in rows) == sorted(others)
+    assert all(re.search(r"\bAfter (it|this page)\b", p.read_text()[:900]) for p in pages)
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in guide_pages() if ">>> " in p.read_text()], ids=lambda p: p.stem
+)
 def test_notebooks_hold_the_code_of_pages(page):
     text = page.read_text()
     cells = json.loads(notebooks.make_notebook(text))["cells"]

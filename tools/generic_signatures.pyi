@@ -11,6 +11,7 @@ from typing import (
     Concatenate,
     Generic,
     Literal,
+    Never,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -27,7 +28,10 @@ from weft.numpy.linalg import SVDResult as _SVDResult
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
 
+MYPY = False  # mypy takes it for True
+
 _P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
 _R = TypeVar("_R")  # a result
 _R_co = TypeVar("_R_co", covariant=True)
 _T = TypeVar("_T")  # what is differentiated
@@ -40,58 +44,100 @@ _X = TypeVar("_X")
 _Y = TypeVar("_Y")
 
 class weft:
-    class _Jitted(Protocol[_P, _R_co]):
-        """A jitted function, and its stages."""
+    class _Staged(Protocol[_P, _R_co]):
+        """The stages of a jitted function."""
 
         __name__: str
         __wrapped__: Callable[..., Any]
-        def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co: ...
         def trace(self, *args: _P.args, **kwargs: _P.kwargs) -> Traced: ...
         def lower(self, *args: _P.args, **kwargs: _P.kwargs) -> Lowered: ...
         def eval_shape(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
         def plan(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
         def clear_cache(self) -> None: ...
 
-    @overload
-    def jit(
-        fun: Callable[_P, _R],
-        *,
-        static_argnums: int | Sequence[int] | None = ...,
-        static_argnames: str | Sequence[str] | None = ...,
-        donate_argnums: int | Sequence[int] | None = ...,
-        donate_argnames: str | Sequence[str] | None = ...,
-        keep_unused: bool = ...,
-        device: Any = ...,
-        backend: str | None = ...,
-        inline: bool | Inline = ...,
-        compiler_options: dict[str, Any] | None = ...,
-        in_shardings: Any = ...,
-        out_shardings: Any = ...,
-        passes: Any = ...,
-        sizes: Any = ...,
-        buckets: Any = ...,
-        memory: str | int | None = ...,
-    ) -> _Jitted[_P, _R]: ...
-    @overload
-    def jit(
-        fun: None = ...,
-        *,
-        static_argnums: int | Sequence[int] | None = ...,
-        static_argnames: str | Sequence[str] | None = ...,
-        donate_argnums: int | Sequence[int] | None = ...,
-        donate_argnames: str | Sequence[str] | None = ...,
-        keep_unused: bool = ...,
-        device: Any = ...,
-        backend: str | None = ...,
-        inline: bool | Inline = ...,
-        compiler_options: dict[str, Any] | None = ...,
-        in_shardings: Any = ...,
-        out_shardings: Any = ...,
-        passes: Any = ...,
-        sizes: Any = ...,
-        buckets: Any = ...,
-        memory: str | int | None = ...,
-    ) -> Callable[[Callable[_P, _R]], _Jitted[_P, _R]]: ...
+    # mypy keeps the signature through `partial(jit, ...)` only if `jit` has one form. In that form
+    # `jit(static_argnames=...)`, without a function, gives a `_Jitted` whose parameters are unknown
+    # (`Never`). The first form of its call takes the function then.
+    if MYPY:
+        class _Jitted(_Staged[_P, _R_co], Protocol[_P, _R_co]):
+            @overload
+            def __call__(
+                self: _Jitted[[Never], Never],  # noqa: F821
+                fun: Callable[_Q, _S],
+                /,
+            ) -> _Jitted[_Q, _S]: ...  # noqa: F821
+            @overload
+            def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co: ...
+
+    else:
+        class _Jitted(_Staged[_P, _R_co], Protocol[_P, _R_co]):
+            """A jitted function, and its stages."""
+
+            def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co: ...
+
+    if MYPY:
+        def jit(
+            fun: Callable[_P, _R] = ...,
+            *,
+            static_argnums: int | Sequence[int] | None = ...,
+            static_argnames: str | Sequence[str] | None = ...,
+            donate_argnums: int | Sequence[int] | None = ...,
+            donate_argnames: str | Sequence[str] | None = ...,
+            keep_unused: bool = ...,
+            device: Any = ...,
+            backend: str | None = ...,
+            inline: bool | Inline = ...,
+            compiler_options: dict[str, Any] | None = ...,
+            in_shardings: Any = ...,
+            out_shardings: Any = ...,
+            passes: Any = ...,
+            sizes: Any = ...,
+            buckets: Any = ...,
+            memory: str | int | None = ...,
+        ) -> _Jitted[_P, _R]: ...
+
+    else:
+        @overload
+        def jit(
+            fun: Callable[_P, _R],
+            *,
+            static_argnums: int | Sequence[int] | None = ...,
+            static_argnames: str | Sequence[str] | None = ...,
+            donate_argnums: int | Sequence[int] | None = ...,
+            donate_argnames: str | Sequence[str] | None = ...,
+            keep_unused: bool = ...,
+            device: Any = ...,
+            backend: str | None = ...,
+            inline: bool | Inline = ...,
+            compiler_options: dict[str, Any] | None = ...,
+            in_shardings: Any = ...,
+            out_shardings: Any = ...,
+            passes: Any = ...,
+            sizes: Any = ...,
+            buckets: Any = ...,
+            memory: str | int | None = ...,
+        ) -> _Jitted[_P, _R]: ...
+        @overload
+        def jit(
+            fun: None = ...,
+            *,
+            static_argnums: int | Sequence[int] | None = ...,
+            static_argnames: str | Sequence[str] | None = ...,
+            donate_argnums: int | Sequence[int] | None = ...,
+            donate_argnames: str | Sequence[str] | None = ...,
+            keep_unused: bool = ...,
+            device: Any = ...,
+            backend: str | None = ...,
+            inline: bool | Inline = ...,
+            compiler_options: dict[str, Any] | None = ...,
+            in_shardings: Any = ...,
+            out_shardings: Any = ...,
+            passes: Any = ...,
+            sizes: Any = ...,
+            buckets: Any = ...,
+            memory: str | int | None = ...,
+        ) -> Callable[[Callable[_P, _R]], _Jitted[_P, _R]]: ...
+
     @overload
     def grad(
         fun: Callable[Concatenate[_T, _P], _ArrayLike],

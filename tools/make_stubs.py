@@ -116,7 +116,8 @@ class Stub:
 
     def declare_generic(self, name: str, value: Any) -> list[str]:
         """Return a name's generic declarations; raise if they lack its present parameters."""
-        forms = [node for node in self.generic[name] if isinstance(node, ast.FunctionDef)]
+        given = [n for node in self.generic[name] for n in unfold_branches(node)]
+        forms = [node for node in given if isinstance(node, ast.FunctionDef)]
         now = set(inspect.signature(value).parameters) if forms else set()
         listed = [{a.arg for a in ast.walk(f.args) if isinstance(a, ast.arg)} for f in forms]
         if any(names - now for names in listed) or (listed and listed[-1] != now):
@@ -257,9 +258,15 @@ def read_generic() -> tuple[list[str], dict[str, dict[str, list[ast.stmt]]]]:
     for module in modules:
         names = found.setdefault(module.name, {})
         for node in module.body:
-            name = node.targets[0].id if isinstance(node, ast.Assign) else node.name
+            first = unfold_branches(node)[0]
+            name = first.targets[0].id if isinstance(first, ast.Assign) else first.name
             names.setdefault(name, []).append(node)
     return header, found
+
+
+def unfold_branches(node: ast.stmt) -> list[Any]:
+    """Return the declarations in the branches of an `if`, or a declaration alone."""
+    return [*node.body, *node.orelse] if isinstance(node, ast.If) else [node]
 
 
 @functools.cache

@@ -1,8 +1,10 @@
 """Written by tools/make_stubs.py; do not edit."""
 
+MYPY = False
 _A = TypeVar("_A")
 _C = TypeVar("_C")
 _P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
 _R = TypeVar("_R")
 _R_co = TypeVar("_R_co", covariant=True)
 _S = TypeVar("_S")
@@ -18,6 +20,7 @@ from typing import (
     Concatenate,
     Generic,
     Literal,
+    Never,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -36,18 +39,32 @@ from weft.sparsity.derivatives import SparseDerivative as _SparseDerivative
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
 
-class _Jitted(Protocol[_P, _R_co]):
-    """A jitted function, and its stages."""
+class _Staged(Protocol[_P, _R_co]):
+    """The stages of a jitted function."""
 
     __name__: str
     __wrapped__: Callable[..., Any]
 
-    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co: ...
     def trace(self, *args: _P.args, **kwargs: _P.kwargs) -> Traced: ...
     def lower(self, *args: _P.args, **kwargs: _P.kwargs) -> Lowered: ...
     def eval_shape(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
     def plan(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
     def clear_cache(self) -> None: ...
+
+if MYPY:
+    class _Jitted(_Staged[_P, _R_co], Protocol[_P, _R_co]):
+        @overload
+        def __call__(
+            self: _Jitted[[Never], Never], fun: Callable[_Q, _S], /
+        ) -> _Jitted[_Q, _S]: ...
+        @overload
+        def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co: ...
+
+else:
+    class _Jitted(_Staged[_P, _R_co], Protocol[_P, _R_co]):
+        """A jitted function, and its stages."""
+
+        def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co: ...
 
 from weft.xla.array import Array as Array
 from weft.mesh.client import Device as Device
@@ -313,46 +330,68 @@ from weft.api.contexts import (
 )
 from weft import jaxpr as jaxpr
 
-@overload
-def jit(
-    fun: Callable[_P, _R],
-    *,
-    static_argnums: int | Sequence[int] | None = ...,
-    static_argnames: str | Sequence[str] | None = ...,
-    donate_argnums: int | Sequence[int] | None = ...,
-    donate_argnames: str | Sequence[str] | None = ...,
-    keep_unused: bool = ...,
-    device: Any = ...,
-    backend: str | None = ...,
-    inline: bool | Inline = ...,
-    compiler_options: dict[str, Any] | None = ...,
-    in_shardings: Any = ...,
-    out_shardings: Any = ...,
-    passes: Any = ...,
-    sizes: Any = ...,
-    buckets: Any = ...,
-    memory: str | int | None = ...,
-) -> _Jitted[_P, _R]: ...
-@overload
-def jit(
-    fun: None = ...,
-    *,
-    static_argnums: int | Sequence[int] | None = ...,
-    static_argnames: str | Sequence[str] | None = ...,
-    donate_argnums: int | Sequence[int] | None = ...,
-    donate_argnames: str | Sequence[str] | None = ...,
-    keep_unused: bool = ...,
-    device: Any = ...,
-    backend: str | None = ...,
-    inline: bool | Inline = ...,
-    compiler_options: dict[str, Any] | None = ...,
-    in_shardings: Any = ...,
-    out_shardings: Any = ...,
-    passes: Any = ...,
-    sizes: Any = ...,
-    buckets: Any = ...,
-    memory: str | int | None = ...,
-) -> Callable[[Callable[_P, _R]], _Jitted[_P, _R]]: ...
+if MYPY:
+    def jit(
+        fun: Callable[_P, _R] = ...,
+        *,
+        static_argnums: int | Sequence[int] | None = ...,
+        static_argnames: str | Sequence[str] | None = ...,
+        donate_argnums: int | Sequence[int] | None = ...,
+        donate_argnames: str | Sequence[str] | None = ...,
+        keep_unused: bool = ...,
+        device: Any = ...,
+        backend: str | None = ...,
+        inline: bool | Inline = ...,
+        compiler_options: dict[str, Any] | None = ...,
+        in_shardings: Any = ...,
+        out_shardings: Any = ...,
+        passes: Any = ...,
+        sizes: Any = ...,
+        buckets: Any = ...,
+        memory: str | int | None = ...,
+    ) -> _Jitted[_P, _R]: ...
+else:
+    @overload
+    def jit(
+        fun: Callable[_P, _R],
+        *,
+        static_argnums: int | Sequence[int] | None = ...,
+        static_argnames: str | Sequence[str] | None = ...,
+        donate_argnums: int | Sequence[int] | None = ...,
+        donate_argnames: str | Sequence[str] | None = ...,
+        keep_unused: bool = ...,
+        device: Any = ...,
+        backend: str | None = ...,
+        inline: bool | Inline = ...,
+        compiler_options: dict[str, Any] | None = ...,
+        in_shardings: Any = ...,
+        out_shardings: Any = ...,
+        passes: Any = ...,
+        sizes: Any = ...,
+        buckets: Any = ...,
+        memory: str | int | None = ...,
+    ) -> _Jitted[_P, _R]: ...
+    @overload
+    def jit(
+        fun: None = ...,
+        *,
+        static_argnums: int | Sequence[int] | None = ...,
+        static_argnames: str | Sequence[str] | None = ...,
+        donate_argnums: int | Sequence[int] | None = ...,
+        donate_argnames: str | Sequence[str] | None = ...,
+        keep_unused: bool = ...,
+        device: Any = ...,
+        backend: str | None = ...,
+        inline: bool | Inline = ...,
+        compiler_options: dict[str, Any] | None = ...,
+        in_shardings: Any = ...,
+        out_shardings: Any = ...,
+        passes: Any = ...,
+        sizes: Any = ...,
+        buckets: Any = ...,
+        memory: str | int | None = ...,
+    ) -> Callable[[Callable[_P, _R]], _Jitted[_P, _R]]: ...
+
 def jvp(
     fun: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = ...
 ) -> tuple[_R, _R]: ...

@@ -234,10 +234,18 @@ def _flatten_error(tree: Any, error: Exception, is_leaf: Any = None) -> Exceptio
             path, keys = found
             return PytreeError(
                 f"pytree: the keys of a dict must sort; got {_list_items(keys)} "
-                f"at {keystr(path) or 'the root'}. "
+                f"at {_describe_place(tree, path)}. "
                 "Hint: collections.OrderedDict(d) keeps the order it has."
             )
     return None
+
+
+def _describe_place(tree: Any, path: KeyPath) -> str:
+    """Return where a path leads, as `['w'][0]`. Calls flatten a pair of their args and kwargs."""
+    match tree:
+        case (tuple(), dict()) if len(path) > 1:
+            return f"{keystr(path[2:]) or 'the root'} of an argument"
+    return keystr(path) or "the root"
 
 
 def _unsortable(tree: Any, path: KeyPath) -> Iterator[tuple[KeyPath, list[Any]]]:

@@ -1,6 +1,7 @@
 """A user's programs that are right, with the types that a checker must find."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, assert_type
 
 import numpy as np
@@ -10,6 +11,7 @@ import weft.numpy as jnp
 from weft import Array, lax, nn, random
 from weft.experimental import sparse
 from weft.explain.numerics import Numerics
+from weft.explain.report import Report
 from weft.typing import ArrayLike, DTypeLike
 
 
@@ -104,6 +106,20 @@ def power(x: Array, n: int) -> Array:
     return x**n
 
 
+@partial(weft.jit, static_argnames="n")
+def rooted(x: Array, n: int) -> Array:
+    return x ** (1 / n)
+
+
+class Scaler:
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    @partial(weft.jit, static_argnums=0)
+    def __call__(self, x: Array) -> Array:
+        return self.by * x
+
+
 @weft.custom_vjp
 def clipped(x: Array, limit: float) -> Array:
     return jnp.clip(x, -limit, limit)
@@ -132,6 +148,17 @@ def cube_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Arra
 
 assert_type(step(params, x), tuple[Params, Array])
 assert_type(power(x, 3), Array)
+assert_type(rooted(x, 3), Array)
+assert_type(rooted(x, n=3), Array)
+assert_type(rooted.lower(x, 3).as_text(), str)
+assert_type(weft.grad(rooted)(x, 3), Array)
+assert_type(weft.vmap(rooted, in_axes=(0, None))(x, 3), Array)
+assert_type(weft.jit(rooted)(x, 3), Array)
+assert_type(weft.grad(power)(x, 3), Array)
+assert_type(weft.value_and_grad(weft.jit(loss))(params, x, x), tuple[Array, Params])
+assert_type(partial(weft.jit(loss), params)(x, x), Array)
+jitted: Callable[[Array, int], Array] = rooted
+jitted = weft.jit(rooted)
 assert_type(clipped(x, 1.0), Array)
 assert_type(cube(x), Array)
 
@@ -150,6 +177,20 @@ def body(carry: tuple[Array, Array], x: Array) -> tuple[tuple[Array, Array], Arr
 
 assert_type(lax.scan(body, (x[0], x[1]), x), tuple[tuple[Array, Array], Array])
 assert_type(lax.scan(lambda c, x: (c + x, c * 2), 0.0, x[0]), tuple[Array, Array])
+
+
+def add_step(total: Array, x: Array) -> tuple[Array, Array]:  # the example of lax.scan
+    total = total + x
+    return total, total
+
+
+assert_type(lax.scan(add_step, 0.0, x[0]), tuple[Array, Array])
+assert_type(weft.eval_shape(loss, params, x, x), weft.ShapeDtypeStruct)
+value, pull = weft.vjp(loss, params, x, x)
+assert_type(pull(value), tuple[Params, Array, Array])
+assert_type(weft.jacfwd(scaled)(x), Array)
+assert_type(weft.tree.map(jnp.sin, params), Params)
+assert_type(weft.explain(loss)(params, x, x), Report)
 counted: Array = lax.fori_loop(0, 3, lambda i, c: c + 1, 0.0)
 counted = lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0)
 assert_type(lax.fori_loop(0, 3, lambda i, p: Params(p.w * i, p.b), params), Params)

@@ -1,5 +1,7 @@
 """Wrong programs: a checker must find a mistake in each marked line, and in no other."""
 
+from functools import partial
+
 import weft
 import weft.numpy as jnp
 from weft import Array, lax, nn, random
@@ -13,7 +15,24 @@ def no_result(x: Array) -> None:
     print(x)
 
 
+@partial(weft.jit, static_argnames="n")
+def rooted(x: Array, n: int) -> Array:
+    return x ** (1 / n)
+
+
+@weft.jit(static_argnames="n")
+def power(x: Array, n: int) -> Array:
+    return x**n
+
+
 x = jnp.ones((2, 3))
+rooted(x)  # wrong
+rooted(x, "2")  # wrong
+rooted(x, 2, 3)  # wrong
+rooted(x, 2) + "x"  # wrong
+power(x)  # wrong
+power(x, "2")  # wrong
+power.lower(x)  # wrong
 jnp.zeros(3, 4)  # wrong
 jnp.sin([1.0, 2.0])  # wrong
 jnp.sum(x, axes=0)  # wrong

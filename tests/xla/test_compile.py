@@ -11,7 +11,6 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, Var
 from weft.errors import DtypeError, JaxRuntimeError
 from weft.watch import events
@@ -285,15 +284,6 @@ def test_an_interrupted_compile_ends_neither_the_process_nor_what_follows():
         timeout=120,
     )
     assert (done.returncode, done.stdout) == (0, "4 3.0\n"), done.stderr
-
-
-def test_a_lack_of_memory_names_the_largest_arrays():
-    avals = [ShapedArray((1 << 20, n), np.float32) for n in (1024, 2048, 512, 4096)]
-    note = compiling.describe_memory(avals[:2], [])
-    assert "results of 12 GiB, the largest of them f32[1048576,2048] (8 GiB), f32[" in note
-    with pytest.raises(weft.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED") as raised:
-        jnp.ones((1 << 24, 1 << 24), np.int8)
-    assert "i8[16777216,16777216] (2.62e+05 GiB)" in raised.value.__notes__[0]
 
 
 def test_an_equal_program_is_found_in_memory(directory, compiled):

@@ -30,9 +30,9 @@ SOURCE = BUILD / "source"
 
 # The lists of pages, in their order. A page of docs/ that no list names is a how-to page.
 GUIDE = "guide/first-steps guide/arrays guide/sharp-bits guide/jit guide/autodiff "
-GUIDE += "guide/vectorization guide/control-flow random guide/pytrees debugging guide/primitives "
-GUIDE += "guide/interpreter guide/performance guide/saving distributed guide/pytorch "
-GUIDE += "coming-from-jax"
+GUIDE += "guide/vectorization guide/control-flow random guide/pytrees guide/training debugging "
+GUIDE += "guide/memory guide/performance guide/saving distributed guide/primitives "
+GUIDE += "guide/interpreter guide/pytorch coming-from-jax"
 TUTORIALS = "tour tutorials/digits tutorials/transformer tutorials/hmc tutorials/gp "
 TUTORIALS += "reading-a-program slow-step large-step"
 HOW_TO = "cache references sparse sparse-derivatives sizes-that-vary memory-limit explain numerics "
@@ -82,18 +82,27 @@ def copy_pages() -> None:
         (SOURCE / f"{name.lower()}.md").write_text(text)
     page = SOURCE / "versions.md"
     page.write_text(page.read_text().replace("](../CHANGELOG.md", "](changelog.md"))
+    for page in SOURCE.glob("*.md"):  # the site lists the examples in its gallery
+        page.write_text(page.read_text().replace("](../examples/README.md)", "](gallery.md)"))
     page = SOURCE / "benchmarks.md"
     page.write_text(charts.draw_page(page.read_text()))
 
 
 def write_notebooks() -> None:
-    """Each page of docs/guide as a notebook, with a link to it below the title."""
+    """Each page of the guide that has examples as a notebook, with a link to it below the title."""
     folder = SOURCE / "notebooks"
-    for page in sorted((SOURCE / "guide").glob("*.md")):
+    for name in GUIDE.split():
+        page = SOURCE / f"{name}.md"
         text = page.read_text()
-        (folder / f"guide-{page.stem}.ipynb").write_text(notebooks.make_notebook(text))
+        if ">>> " not in text:
+            continue
+        file, examples = f"guide-{page.stem}.ipynb", text
+        if name == "distributed":  # its examples need several devices
+            first = '```python\n>>> import weft\n>>> weft.config.update("num_cpu_devices", 8)\n'
+            examples = text.replace("```python\n", first, 1)
+        (folder / file).write_text(notebooks.make_notebook(examples))
         title, rest = text.split("\n", 1)
-        link = f"{{download}}`This page as a notebook </notebooks/guide-{page.stem}.ipynb>`"
+        link = f"{{download}}`This page as a notebook </notebooks/{file}>`"
         page.write_text(f"{title}\n\n{link}\n{rest}")
 
 

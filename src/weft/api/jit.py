@@ -520,6 +520,7 @@ def name_unhashable(call: Callable, jitted: JitFunction) -> Callable:
             return call(*args, **kwargs)
         except ValueError as error:
             if not is_unhashable_static(error):
+                flatten((args, kwargs))  # raises an error that names the dict, if that is the cause
                 raise
             static = fix_static(jitted.fun, jitted.static, args, kwargs).static
             raise unhashable_error(jitted.op, jitted.spec.name, static) from None

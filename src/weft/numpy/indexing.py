@@ -535,7 +535,8 @@ class AlongAxis(NamedTuple):
 def plan_along(op: str, x: ShapedArray, i: ShapedArray, axis: int) -> AlongAxis:
     """The windows of `take_along_axis`."""
     if x.ndim != i.ndim:
-        raise ShapeError(f"{op}: arr and indices must have equal ranks; got {x} and {i}.")
+        hint = f" Hint: jnp.expand_dims(indices, {axis})." if x.ndim == i.ndim + 1 else ""
+        raise ShapeError(f"{op}: arr and indices must have equal ranks; got {x} and {i}.{hint}")
     offset, collapsed, batching, index_batching, sizes, shape = [], [axis], [], [], [], []
     for d, (m, n) in enumerate(zip(x.shape, i.shape, strict=True)):
         sizes.append(min_size(n, 1))  # 0 where nothing is looked up, so that x may be empty too

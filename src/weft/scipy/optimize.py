@@ -103,7 +103,7 @@ def minimize(
 
     Raises:
       ShapeError: `x0` is not a vector, or `fun` does not return a scalar.
-      DtypeError: `x0` is complex.
+      DtypeError: `x0` is complex, or a dict.
       TypeError: `args` is not a tuple, or an option is unknown.
       ValueError: `method` is another name.
 
@@ -124,6 +124,11 @@ def minimize(
     check_callable("minimize", fun)
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args must be a tuple; got {args!r}. Hint: args=(a,).")
+    if isinstance(x0, dict):
+        raise DtypeError(
+            "minimize: x0 must be a vector; got a dict. Hint: x0, unravel = "
+            "weft.flatten_util.ravel_pytree(x0), and unravel(x) in the function."
+        )
     x0 = as_inexact("minimize", as_array(x0, "minimize"))
     if x0.ndim != 1:
         raise ShapeError(

@@ -44,6 +44,7 @@ from weft.xla import shards
 from weft.xla.array import array_of_type, put
 from weft.xla.callbacks import execute_with_callbacks, make_entry, parse_module
 from weft.xla.diskcache import cache_key, disk_cache, fingerprint
+from weft.xla.memory import describe_memory, needs_much_memory
 from weft.xla.placement import Placement
 
 logger = Logger("weft.compile")
@@ -344,8 +345,8 @@ class Executable:
     """
 
     __slots__ = (
-        "buffer_avals", "consts", "handlers", "host_calls", "in_shardings", "kept", "loaded",
-        "makes_keys", "out_avals", "out_shardings", "placement", "takes_keys", "waits",
+        "buffer_avals", "consts", "handlers", "host_calls", "in_shardings", "kept", "large",
+        "loaded", "makes_keys", "out_avals", "out_shardings", "placement", "takes_keys", "waits",
     )  # fmt: skip
 
     def __init__(
@@ -378,8 +379,10 @@ class Executable:
         ]
         self.makes_keys = self.buffer_avals != self.out_avals
         self.takes_keys = any(a.physical is not a for a in jaxpr.in_avals)
-        self.waits = (shardings is not None and must_wait(loaded, len(placement.devices))) or (
-            sum([a.nbytes for a in self.buffer_avals]) > much_memory()
+        # A program that needs much memory is kept, for the error that names its largest values.
+        self.large = jaxpr if needs_much_memory(loaded, jaxpr, self.buffer_avals) else None
+        self.waits = self.large is not None or (
+            shardings is not None and must_wait(loaded, len(placement.devices))
         )
 
     def __call__(self, *args: Any) -> list:
@@ -401,7 +404,7 @@ class Executable:
             lost = name_lost_processes(error)
             if lost is None:
                 if "RESOURCE_EXHAUSTED" in str(error):
-                    error.add_note(describe_memory(self.out_avals, args))
+                    error.add_note(describe_memory(self.out_avals, args, self.large))
                 raise
             raise lost from error
         return [*map(array_of_type, self.out_avals, outs)] if self.makes_keys else outs
@@ -455,32 +458,6 @@ class Executable:
             [None] * total,
             self.consts,
         )
-
-
-def describe_memory(out_avals: Sequence[Any], args: Sequence[Any]) -> str:
-    """Return the error line that names the arrays of a program that ran out of memory."""
-    given = [a.aval for a in args if hasattr(a, "aval")]
-    sizes = [(a, a.nbytes / 2**30) for a in (*out_avals, *given)]
-    largest = ", ".join(f"{a} ({n:.3g} GiB)" for a, n in sorted(sizes, key=lambda s: -s[1])[:3])
-    total = sum(n for _, n in sizes)
-    return (
-        "weft: operands, results and intermediate values must fit the memory of a device; got "
-        f"operands and results of {total:.3g} GiB, the largest of them {largest}. Hint: smaller "
-        "batches, lax.map over parts of the data, or weft.checkpoint around what a gradient keeps."
-    )
-
-
-@functools.cache
-def much_memory() -> int:
-    """Return an eighth of this machine's memory, in bytes. Programs with larger results block.
-
-    If a result's memory cannot be allocated after its call has returned, the process ends when
-    NumPy reads the result. A call with ready operands raises instead; so large programs block.
-    """
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8
-    except (AttributeError, OSError, ValueError):  # Windows
-        return 1 << 31
 
 
 def must_wait(loaded: Any, count: int) -> bool:

@@ -34,6 +34,17 @@ def test_errors_are_those_against_exact_arithmetic():
     assert found.worst == pytest.approx(abs(got - float(exact)) / ulp, abs=0.01)
 
 
+def test_arrays_of_numpy_have_the_dtypes_of_the_call():
+    """The followed program runs with 64 bits, and a call without them has converted its arrays."""
+    labels, x = np.arange(3), np.array([0.1, 0.2, 0.3])
+
+    def fun(labels, x):
+        return jnp.sum((1 - labels) * x)
+
+    found = report(fun, labels, x).results[0]
+    assert found.worst == report(fun, jnp.asarray(labels), jnp.asarray(x)).results[0].worst < 4
+
+
 def test_float64_is_followed_by_its_error():
     with weft.enable_x64(True), mpmath.workdps(50):
         x = np.array([1e6 + 0.1, 1e6 + 0.3, 1e6 + 0.7])

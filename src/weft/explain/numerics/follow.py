@@ -41,7 +41,11 @@ def follow_program(subject: Subject, match: Any = None) -> Followed:
     with config.scope(enable_x64=True, hints=False):
         if follower is None:
             follower = program.jaxpr.memo["numerics"] = make_follower(program.jaxpr, match)
-        values = typed_values([*consts, *leaves], program.jaxpr.invars)
+        given = [*consts, *leaves]
+        for i, (x, v) in enumerate(zip(given, program.jaxpr.invars, strict=True)):
+            if isinstance(x, np.ndarray):  # as the call converts it, without 64 bits
+                given[i] = x.astype(v.aval.dtype)
+        values = typed_values(given, program.jaxpr.invars)
         vectors = [np.asarray(v) for v in follower.jitted(*values)]
     groups = [read_records(t, v) for t, v in zip(follower.tapes, vectors, strict=True)]
     return Followed(*groups)
