@@ -1,6 +1,6 @@
 """Factorizations of matrices and solutions of triangular systems, in the fastest way for CPUs.
 
-LAPACK computes large matrices, in one call for a batch. The kernels are in native/linalg.cc.
+The kernels are in native/cholesky.cc, lu.cc, qr.cc and triangular.cc. LAPACK computes what they do not.
 """
 
 from __future__ import annotations
@@ -25,9 +25,6 @@ from weft.primitives.small import is_small
 from weft.util import is_below, memoize
 
 F32 = np.dtype(np.float32)
-# Rows and columns of matrices that the kernels factorize, or solve, quicker than LAPACK does.
-MAX_KERNEL_SIDE = 32
-MAX_SIDES = 64  # right sides of such a system
 
 
 class KernelCompletion(Completion):
@@ -78,10 +75,26 @@ def lower_completed(hlo: Any, *args: Any) -> list:
     return complete_by_kernels(prim).lower(hlo, *values, **dict(settings))
 
 
-def are_of_kernels(x: ShapedArray) -> bool:
-    """Return True if kernels factorize these matrices quicker than LAPACK, a call for each."""
-    small = all(is_below(n, MAX_KERNEL_SIDE + 1) for n in x.shape[-2:])
-    return small and x.dtype in (np.float32, np.float64)
+def are_of_kernels(x: ShapedArray, scope: Scope) -> bool:
+    """Return True if kernels factorize these matrices, or solve with them, quicker than LAPACK."""
+    known = type(x.size) is int and x.size > 0
+    return scope.target.kernels and known and x.dtype in (np.float32, np.float64)
+
+
+def choose_cholesky(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Factorize by the kernel."""
+    out = eqn.outvars[0].aval.strong()
+    if not are_of_kernels(out, scope) or is_small(out):
+        return choose_factors(eqn, scope)
+    return lambda x: call_kernel("weft_cholesky", [x], [out])
+
+
+def choose_qr(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Factorize by the kernel, if columns are not exchanged."""
+    x, outs = eqn.invars[0].aval, [v.aval.strong() for v in eqn.outvars]
+    if not are_of_kernels(x, scope) or eqn.params["pivoting"]:
+        return choose_factors(eqn, scope)
+    return lambda x: call_kernel("weft_qr", [x], outs)
 
 
 def choose_lu(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
@@ -90,11 +103,9 @@ def choose_lu(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
     assert isinstance(prim, Lu)
     outs = [v.aval.strong() for v in eqn.outvars]
     out, pivots, order = outs
-    if not scope.target.kernels or not out.size:
-        return None
-    if are_of_kernels(out) and not is_small(out):
+    if are_of_kernels(out, scope) and not is_small(out):
         return lambda x: call_kernel("weft_lu", [x], outs)
-    if not is_short_order(pivots, order):
+    if not scope.target.kernels or not out.size or not is_short_order(pivots, order):
         return None
 
     def factorize(x: Any) -> list:
@@ -125,14 +136,13 @@ def choose_permutation(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] |
 
 
 def choose_triangular_solve(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
-    """Solve small systems of few right sides by the kernel; half precision in float32."""
+    """Solve by the kernel; half precision in float32."""
     a, b = (x.aval for x in eqn.invars)
     params = eqn.params
     left = params["left_side"]
     wide = F32 if dtypes.itemsize_bits(b.dtype) == 16 else b.dtype
-    few = is_below(b.shape[-1 if left else -2], MAX_SIDES + 1)
-    taken = few and not is_small(a) and are_of_kernels(a.update(dtype=wide))
-    if not scope.target.kernels or not taken or not a.size or not b.size:
+    taken = are_of_kernels(a.update(dtype=wide), scope) and not is_small(a)
+    if not taken or type(b.size) is not int or not b.size:
         return None
     how = {"left": left, "lower": params["lower"], "transpose": params["transpose_a"]}
     how["unit"] = params["unit_diagonal"]
