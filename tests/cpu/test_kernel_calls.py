@@ -144,7 +144,8 @@ CALLS = {
         lambda s, a: 0 not in s.values() and s.h % s.k == 0,
         lambda s: {"h": s.k * (1 + s.h % 3)},
     ),
-    "cholesky": Call("F[*b,n,n] -> F[*b,n,n]"),
+    "cholesky": Call("F[*b,n,n] -> F[*b,n,n]", given(symmetrize=False)),
+    "cholesky: symmetrized": Call("F[*b,n,n] -> F[*b,n,n]", given(symmetrize=True)),
     **{
         f"compare: {direction} {answer}": Call(
             f"M[r,n,l] M[r,n,l] -> {out} | M[] M[r,n,l] -> {out} | M[r,n,l] M[] -> {out}",

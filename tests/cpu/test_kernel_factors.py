@@ -167,7 +167,7 @@ def test_cholesky_is_as_exact_as_lapack(dtype):
         ]
         for x in (x.astype(dtype) for x in matrices):
             given = np.tril(x) + np.triu(np.full_like(x, np.nan), 1)  # which is not read
-            (y,) = call("weft_cholesky", [given], [(x.shape, dtype)])
+            (y,) = call("weft_cholesky", [given], [(x.shape, dtype)], symmetrize=False)
             assert not np.triu(y, 1).any()
             other = widen(scipy.linalg.cholesky(x, lower=True))
             scale = np.sqrt(np.outer(*[widen(np.diag(x))] * 2))
@@ -186,11 +186,22 @@ def test_cholesky_of_other_matrices_is_nan(dtype):
                 x[5, at, at] = value
                 x[2, n - 1, n // 2] = 7
                 x[3, 1, 0] = np.nan
-                (y,) = call("weft_cholesky", [x], [(x.shape, dtype)])
+                (y,) = call("weft_cholesky", [x], [(x.shape, dtype)], symmetrize=False)
                 for i, z in enumerate(y):
                     lost = np.isnan(z[np.tril_indices(n)])
                     assert lost.all() if i in (2, 3, 5) else not lost.any()
                     assert not z[np.triu_indices(n, 1)].any()
+
+
+@OF_DTYPES
+def test_cholesky_of_symmetrized_matrices(dtype):
+    rng = np.random.default_rng(2)
+    for shape in [(20, 7, 7), (3, 40, 40), (97, 97)]:
+        x = rng.normal(size=shape).astype(dtype) + 4 * shape[-1] * np.eye(shape[-1], dtype=dtype)
+        half = (x + np.swapaxes(x, -1, -2)) * np.dtype(dtype).type(0.5)
+        (y,) = call("weft_cholesky", [x], [(shape, dtype)], symmetrize=True)
+        (z,) = call("weft_cholesky", [half], [(shape, dtype)], symmetrize=False)
+        np.testing.assert_array_equal(y, z)
 
 
 def test_nan_stays_nan():
@@ -221,6 +232,8 @@ def test_large_triangular_systems(dtype):
                 given[np.diag_indices(n)] = np.nan  # not read
             flags = map(bool, (left, lower, transpose, unit))
             how = dict(zip(("left", "lower", "transpose", "unit"), flags, strict=True))
-            (y,) = call("weft_trsm", [given.astype(dtype), b.astype(dtype)], [(b.shape, dtype)], **how)
+            (y,) = call(
+                "weft_trsm", [given.astype(dtype), b.astype(dtype)], [(b.shape, dtype)], **how
+            )
             want = x if left else x.T
             np.testing.assert_allclose(y, want, atol=200 * n * np.finfo(dtype).eps, rtol=0)

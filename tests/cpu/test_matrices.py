@@ -38,6 +38,30 @@ def test_kernels_factorize_real_matrices_of_every_size(kernel):
     assert (kernel in tiny) == (kernel == "weft_qr")
 
 
+def test_cholesky_symmetrizes_in_the_kernel():
+    expect(
+        show_prepared(linalg.cholesky, jnp.ones((3, 20, 20))),
+        """
+        { lambda ; a:f32[3,20,20]. let
+            b:f32[3,20,20] = cpu_call[kernel=weft_cholesky symmetrize=True] a
+          in (b,) }
+        """,
+    )
+    computed = show_prepared(lambda x: linalg.cholesky(x @ x.T), SMALL)
+    assert "symmetrize=True" in computed and "transpose" not in computed.split("symmetrize")[1]
+    t = lambda x: jnp.swapaxes(x, -1, -2)
+    others = [
+        lambda x: (x - t(x)) * 0.5,
+        lambda x: (x + t(x)) * 0.25,
+        lambda x: (x + t(x + 1)) * 0.5,
+        lambda x: (x + x) * 0.5,
+        lambda x: x + t(x),
+    ]
+    for fun in others:
+        program = lambda x, fun=fun: linalg.cholesky(fun(x), symmetrize_input=False)
+        assert "symmetrize=False" in show_prepared(program, SMALL)
+
+
 def test_lapack_exchanges_columns():
     text = show_prepared(lambda a: linalg.qr(a, pivoting=True), LARGE)
     assert "lower_completed" in text and "weft_qr" not in text

@@ -186,7 +186,11 @@ print(float(f(x)[0, 0].real), "scipy" in sys.modules)
 
     def run(dtype):
         done = subprocess.run(
-            [sys.executable, "-c", script, dtype], env=env, capture_output=True, text=True, check=True
+            [sys.executable, "-c", script, dtype],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return done.stdout.split()
 

@@ -1,6 +1,7 @@
 """Factorizations of matrices and solutions of triangular systems, in the fastest way for CPUs.
 
-The kernels are in native/cholesky.cc, lu.cc, qr.cc and triangular.cc. LAPACK computes what they do not.
+The kernels are in native/cholesky.cc, lu.cc, qr.cc and triangular.cc. LAPACK computes the rest:
+complex matrices, QR with exchanged columns, eigenvalues and singular values.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Eqn
+from weft.core.form import Form
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
 from weft.cpu.kernels import call_native
-from weft.cpu.scope import MAX_SHORT, Scope
+from weft.cpu.rewriting import Reading, Replacement, rewrite_program, stage_replacement
+from weft.cpu.scope import MAX_SHORT, Scope, Target
+from weft.passes.dce import drop_dead_code
 from weft.primitives.factorizations import Lu, lu_pivots_to_permutation_p
 from weft.primitives.lapack import KernelCall, call_named
 from weft.primitives.layout import convert
-from weft.primitives.matrices import NAN, Completion, MatrixPrimitive
+from weft.primitives.matrices import NAN, Completion, MatrixPrimitive, symmetrize
 from weft.primitives.small import is_small
 from weft.util import is_below, memoize
 
@@ -81,12 +85,58 @@ def are_of_kernels(x: ShapedArray, scope: Scope) -> bool:
     return scope.target.kernels and known and x.dtype in (np.float32, np.float64)
 
 
-def choose_cholesky(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
-    """Factorize by the kernel."""
+def choose_cholesky(eqn: Eqn, scope: Scope) -> Replacement | None:
+    """Factorize by the kernel, which symmetrizes its operand if the program does so."""
     out = eqn.outvars[0].aval.strong()
     if not are_of_kernels(out, scope) or is_small(out):
         return choose_factors(eqn, scope)
-    return lambda x: call_kernel("weft_cholesky", [x], [out])
+    whole = read_symmetrized(eqn.invars[0], scope)
+    how = {"symmetrize": whole is not None}
+    factorize = lambda x: call_kernel("weft_cholesky", [x], [out], how)
+    return Reading(factorize, eqn.invars if whole is None else [whole])
+
+
+def symmetrize_in_kernels(jaxpr: Jaxpr, target: Target) -> Jaxpr:
+    """Return a program whose calls of the Cholesky kernel symmetrize their operands.
+
+    It is called before the operations that symmetrize are fused with others.
+    """
+    if not any(eqn.primitive.form is Form.CHOLESKY for eqn in jaxpr.eqns):
+        return jaxpr
+    given = (False,) * len(jaxpr.invars)
+    return drop_dead_code(rewrite_program(jaxpr, choose_symmetrized, target, given))
+
+
+def choose_symmetrized(eqn: Eqn, scope: Scope) -> Replacement | None:
+    """Return the call of the kernel for a Cholesky factor, and None for other equations."""
+    return choose_cholesky(eqn, scope) if eqn.primitive.form is Form.CHOLESKY else None
+
+
+def read_symmetrized(atom: Atom, scope: Scope) -> Atom | None:
+    """Return x if the program computes an operand as `symmetrize(x)`; None if it does not."""
+    wanted = stage_replacement(lambda x: [symmetrize(x)], [atom], "symmetrize")
+    makers = {v: eqn for eqn in scope.program.eqns for v in eqn.outvars}
+    steps = {v: eqn for eqn in wanted.eqns for v in eqn.outvars}
+    found: dict[Var, Var] = {}
+    pairs = [(wanted.outvars[0], atom)]
+    for want, have in pairs:
+        if isinstance(want, Literal) or isinstance(have, Literal):
+            if not (isinstance(want, Literal) and isinstance(have, Literal)):
+                return None
+            if want.val != have.val:
+                return None
+            continue
+        if found.setdefault(want, have) is not have:
+            return None
+        step, maker = steps.get(want), makers.get(have)
+        if step is None:  # the operand itself
+            continue
+        if maker is None or maker.primitive is not step.primitive or maker.params != step.params:
+            return None
+        pairs.extend(zip(step.invars, maker.invars, strict=True))
+    x = found[wanted.invars[0]]
+    there = x in scope.program.invars or scope.maker(x) is not None
+    return x if there else None  # it may be another variable in the new program
 
 
 def choose_qr(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:

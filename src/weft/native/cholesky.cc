@@ -22,6 +22,7 @@ struct FactorJob {
   const T* x;
   T* out;
   int64_t count, n;
+  bool symmetrize;
 };
 
 }  // namespace
@@ -47,19 +48,24 @@ bool Factor(ffi::ThreadPool* pool, T* a, int64_t n, int64_t stride) {
 }
 
 template <class T>
-ffi::Error FactorAll(ffi::ThreadPool& pool, int64_t count, int64_t n, ffi::AnyBuffer x,
+ffi::Error FactorAll(ffi::ThreadPool& pool, int64_t count, int64_t n, bool symmetrize, ffi::AnyBuffer x,
                      ffi::Result<ffi::AnyBuffer> out) {
   const T* const from = static_cast<const T*>(x.untyped_data());
   T* const to = static_cast<T*>(out->untyped_data());
   if (n <= kBeside && count * int64_t{sizeof(T)} * 2 > LaneBytes()) {
-    const FactorJob<T> job{from, to, count, n};
+    const FactorJob<T> job{from, to, count, n, symmetrize};
     ForEachGroup(pool, LaneBytes() / sizeof(T), count, n * n * n / 3,
                  [&](int64_t group) { WEFT_PICK(FactorGroup<T>)(job, group); });
     return ffi::Error::Success();
   }
   ForEachMatrix(pool, count, n * n * n / 3, [&](ffi::ThreadPool* pool, int64_t matrix) {
+    const T* const given = from + matrix * n * n;
     T* const a = to + matrix * n * n;
-    if (from != to) std::copy_n(from + matrix * n * n, n * n, a);
+    if (symmetrize) {
+      WEFT_PICK(Symmetrize<T>)(given, n, a);
+    } else if (given != a) {
+      std::copy_n(given, n * n, a);
+    }
     const bool found = Factor(pool, a, n, n);
     constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
     for (int64_t i = 0; i < n; ++i) {
@@ -71,8 +77,8 @@ ffi::Error FactorAll(ffi::ThreadPool& pool, int64_t count, int64_t n, ffi::AnyBu
 }
 
 // Returns the lower factor, with zeros above the diagonal. It is NaN for a matrix that is not positive
-// definite. Only the lower triangles of the matrices are read.
-ffi::Error Cholesky(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+// definite. (x + x^T) / 2 is factored if `symmetrize`; otherwise only the lower triangles are read.
+ffi::Error Cholesky(ffi::ThreadPool pool, bool symmetrize, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
   Leading leading;
   Size n;
   if (!Fits(x, leading, n, n) || !Fits(*out, leading, n, n) || !AreAlike(x, *out)) {
@@ -80,8 +86,8 @@ ffi::Error Cholesky(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
   }
   if (out->element_count() == 0) return ffi::Error::Success();
   switch (x.element_type()) {
-    case ffi::F32: return FactorAll<float>(pool, leading.count(), n, x, out);
-    case ffi::F64: return FactorAll<double>(pool, leading.count(), n, x, out);
+    case ffi::F32: return FactorAll<float>(pool, leading.count(), n, symmetrize, x, out);
+    case ffi::F64: return FactorAll<double>(pool, leading.count(), n, symmetrize, x, out);
     default: return ffi::Error::InvalidArgument("the operand must be f32 or f64");
   }
 }
@@ -92,5 +98,6 @@ ffi::Error Cholesky(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
 XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_cholesky, weft::Cholesky,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::ThreadPool>()
+                                  .Attr<bool>("symmetrize")
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .Ret<xla::ffi::AnyBuffer>());

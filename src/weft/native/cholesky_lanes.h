@@ -1,5 +1,24 @@
 // Included once for each width of vectors: small matrices, factored alone or one in each lane.
 
+#include "dot_lanes.h"
+
+// Writes the lower triangle of (x + x^T) / 2, and some elements above it.
+template <class T>
+void Symmetrize(const T* x, int64_t n, T* to) {
+  constexpr int64_t kTile = 32;
+  T turned[kTile * kTile];
+  for (int64_t row = 0; row < n; row += kTile) {
+    for (int64_t column = 0; column <= row; column += kTile) {
+      const int64_t rows = std::min(kTile, n - row), columns = std::min(kTile, n - column);
+      CopyTransposed(x + column * n + row, n, columns, rows, turned, kTile);
+      for (int64_t i = 0; i < rows; ++i) {
+        const int64_t at = (row + i) * n + column;
+        for (int64_t j = 0; j < columns; ++j) to[at + j] = (x[at + j] + turned[i * kTile + j]) * T(0.5);
+      }
+    }
+  }
+}
+
 // Factors n rows, at most kBase, of one matrix; returns false if it is not positive definite. The
 // transpose is factored, whose rows are long where those of the factor are short. The elements above
 // the diagonal change.
@@ -63,6 +82,9 @@ void FactorGroup(const FactorJob<T>& job, int64_t group) {
   const int64_t first = group * kLanes<T>, used = std::min(kLanes<T>, job.count - first);
   const int64_t size = job.n * job.n;
   LoadLanes(job.x + first * size, size, size, used, a);
+  for (int64_t i = 0; job.symmetrize && i < job.n; ++i) {
+    for (int64_t j = 0; j < i; ++j) a[i * job.n + j] = (a[i * job.n + j] + a[j * job.n + i]) * T(0.5);
+  }
   FactorLanes(a, job.n);
   StoreLanes(a, size, size, used, job.out + first * size);
 }

@@ -60,18 +60,18 @@ WEFT_INLINE void SolveRows(const System& s, const T* e, int64_t first, T* panel)
   const int64_t begin = kLower ? 0 : first + kRows, end = kLower ? first : s.n;
   T* const to = panel + first * kWide;
   const T* from[kRows];
-  V x[kRows][kColumns];
-  for (int r = 0; r < kRows; ++r) {
-    from[r] = e + (first + r) * s.row;
-    for (int j = 0; j < kColumns; ++j) x[r][j] = Load<V>(to + r * kWide + j * kLanes);
-  }
+  V x[kRows][kColumns] = {};
+  for (int r = 0; r < kRows; ++r) from[r] = e + (first + r) * s.row;
   for (int64_t p = begin; p < end; ++p) {
     V y[kColumns];
     for (int j = 0; j < kColumns; ++j) y[j] = Load<V>(panel + p * kWide + j * kLanes);
     for (int r = 0; r < kRows; ++r) {
       const T factor = from[r][p * s.column];
-      for (int j = 0; j < kColumns; ++j) x[r][j] -= factor * y[j];
+      for (int j = 0; j < kColumns; ++j) x[r][j] += factor * y[j];
     }
+  }
+  for (int r = 0; r < kRows; ++r) {  // sums before they are subtracted are smaller, and more exact
+    for (int j = 0; j < kColumns; ++j) x[r][j] = Load<V>(to + r * kWide + j * kLanes) - x[r][j];
   }
 #pragma GCC unroll 6
   for (int t = 0; t < kRows; ++t) {
