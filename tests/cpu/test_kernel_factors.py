@@ -145,7 +145,7 @@ def test_qr_is_as_exact_as_lapack(name, dtype):
             q, r = map(widen, scipy.linalg.qr(x, mode="economic"))
         errors.append((max(pair), np.max(np.abs(q @ r - x) / size) / unit))
     compare(errors, 3)  # LAPACK applies reflections of such small matrices one by one
-    assert max(turned) < 16
+    assert max(turned) < 32
 
 
 @OF_DTYPES

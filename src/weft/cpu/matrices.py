@@ -29,6 +29,11 @@ from weft.primitives.small import is_small
 from weft.util import is_below, memoize
 
 F32 = np.dtype(np.float32)
+# The shorter side of matrices whose QR factorization the kernel computes quicker than LAPACK.
+MAX_QR_SIDE = 768
+# Equations of a triangular system with more than MAX_SIDES right sides: BLAS takes 80 to 95 % of the
+# kernel's time for more.
+MAX_EQUATIONS, MAX_SIDES = 128, 64
 
 
 class KernelCompletion(Completion):
@@ -142,7 +147,8 @@ def read_symmetrized(atom: Atom, scope: Scope) -> Atom | None:
 def choose_qr(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
     """Factorize by the kernel, if columns are not exchanged."""
     x, outs = eqn.invars[0].aval, [v.aval.strong() for v in eqn.outvars]
-    if not are_of_kernels(x, scope) or eqn.params["pivoting"]:
+    taken = are_of_kernels(x, scope) and min(x.shape[-2:]) <= MAX_QR_SIDE
+    if not taken or eqn.params["pivoting"]:
         return choose_factors(eqn, scope)
     return lambda x: call_kernel("weft_qr", [x], outs)
 
@@ -193,6 +199,8 @@ def choose_triangular_solve(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[An
     wide = F32 if dtypes.itemsize_bits(b.dtype) == 16 else b.dtype
     taken = are_of_kernels(a.update(dtype=wide), scope) and not is_small(a)
     if not taken or type(b.size) is not int or not b.size:
+        return None
+    if a.shape[-1] > MAX_EQUATIONS and b.shape[-1 if left else -2] > MAX_SIDES:
         return None
     how = {"left": left, "lower": params["lower"], "transpose": params["transpose_a"]}
     how["unit"] = params["unit_diagonal"]

@@ -15,8 +15,9 @@ constexpr int64_t kParts = 16;  // parts to divide the work into, if there are k
 // Bounds of the rows of a block. A panel is worth packing for kFewest rows.
 constexpr int64_t kFewest = 48, kMost = 192;
 constexpr int64_t kProducts = 3 << 17;  // products that are worth a thread
-// Products of at least this many rows, terms, columns and multiplications have both operands packed.
-constexpr int64_t kManyRows = 96, kManyTerms = 48, kMuch = 1 << 22;
+// Products of at least this many rows, terms and multiplications have both operands packed: a fourth of
+// these multiplications if rows of the left operand take the same places of the L1 cache.
+constexpr int64_t kManyRows = 96, kManyTerms = 48, kMuch = 1 << 24, kAlike = 2048;
 
 // Multiplies `kRows` rows by one packed panel, over `begin` to `end` of the contracted axis.
 template <class T, int kBytes, int kColumns, int kRows>
@@ -190,8 +191,9 @@ template <class T>
 void MultiplyAll(ffi::ThreadPool* pool, Dot<T> job) {
   static const int bytes = VectorBytes();
   const int64_t wide = kVectors * bytes / sizeof(T), products = job.m * job.n * job.k;
+  const bool alike = job.left_row * static_cast<int64_t>(sizeof(T)) % kAlike == 0;
   const bool large = job.batch == 1 && job.m >= kManyRows && job.k >= kManyTerms &&
-                     job.n >= 2 * wide && products >= kMuch;
+                     job.n >= 2 * wide && products > (alike ? kMuch / 4 : kMuch);
   if (large && MultiplyPacked(pool, job, bytes)) return;
   const auto run = RunWith<Dot<T>>(bytes);
   job.panels = (job.n + wide - 1) / wide;
