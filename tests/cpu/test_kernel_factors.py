@@ -91,10 +91,10 @@ CASES = pytest.mark.parametrize("name", MATRICES)
 OF_DTYPES = pytest.mark.parametrize("dtype", DTYPES)
 
 
-def compare(errors: list[tuple[float, float]], times: float = 2) -> None:
+def compare(errors: list[tuple[float, float]], least: float = 4) -> None:
     """The worst error of the kernel is about that of LAPACK, or a few units of eps."""
     ours, lapack = map(max, zip(*errors, strict=True))
-    assert ours <= max(times * lapack, 4), (ours, lapack)
+    assert ours <= max(2 * lapack, least), (ours, lapack)
 
 
 @OF_DTYPES
@@ -144,7 +144,7 @@ def test_qr_is_as_exact_as_lapack(name, dtype):
         with np.errstate(all="ignore"):
             q, r = map(widen, scipy.linalg.qr(x, mode="economic"))
         errors.append((max(pair), np.max(np.abs(q @ r - x) / size) / unit))
-    compare(errors, 3)  # LAPACK applies reflections of such small matrices one by one
+    compare(errors, 10)  # LAPACK has such errors from 128 columns on; fewer it reflects one by one
     assert max(turned) < 32
 
 

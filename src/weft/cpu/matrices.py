@@ -31,8 +31,8 @@ from weft.util import is_below, memoize
 F32 = np.dtype(np.float32)
 # The shorter side of matrices whose QR factorization the kernel computes quicker than LAPACK.
 MAX_QR_SIDE = 768
-# Equations of a triangular system with more than MAX_SIDES right sides: BLAS takes 80 to 95 % of the
-# kernel's time for more.
+# Equations of a triangular system with more than MAX_SIDES right sides. BLAS takes 80 to 95 % of
+# the kernel's time for more.
 MAX_EQUATIONS, MAX_SIDES = 128, 64
 
 
