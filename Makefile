@@ -20,8 +20,11 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 JOBS ?= 2
 
 VENV := .venv
+# The newest JAX is what is measured where the Python that it needs is there, else the oldest that weft serves.
 BENCH_VENV := .venv-bench
-BENCH_JAX := 0.10.2
+BENCH_PYTHON := $(shell for p in python3.13 "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.13.*/bin/python; do \
+	"$$p" -c 'import venv' 2>/dev/null && { echo "$$p"; break; }; done)
+BENCH_JAX := $(if $(BENCH_PYTHON),0.12.0.1,0.10.2)
 
 # What runs keep on disk stays inside the checkout, so an empty or missing HOME is fine.
 export WEFT_CACHE_DIR ?= $(CURDIR)/.cache/weft
@@ -142,7 +145,7 @@ $(VENV)/.%: pyproject.toml $(NATIVE) | $(VENV)/.made
 # JAX lives apart, beside a weft on the same jaxlib: the two must not share an environment.
 $(BENCH_VENV)/.made: | $(VENV)/.made
 	rm -rf $(BENCH_VENV)
-	$(VENV)/bin/python -m venv $(BENCH_VENV)
+	$(or $(BENCH_PYTHON),$(VENV)/bin/python) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install -q jax==$(BENCH_JAX)
 	@touch $@
 
@@ -159,8 +162,10 @@ $(VENV)-ecosystem/.made: tests/ecosystem/requirements.txt pyproject.toml | $(VEN
 	$(VENV)-ecosystem/bin/python -m pip install -q -r $< --editable .
 	@touch $@
 
-$(BENCH_VENV)-weft/.made: pyproject.toml $(NATIVE) | $(VENV)/.made
+# The kernels hold no Python: those built for the tests serve every version.
+$(BENCH_VENV)-weft/.made: pyproject.toml $(VENV)/.test
 	rm -rf $(BENCH_VENV)-weft
-	$(VENV)/bin/python -m venv $(BENCH_VENV)-weft
-	$(BENCH_VENV)-weft/bin/python -m pip install -q --editable '.[bench]'
+	$(or $(BENCH_PYTHON),$(VENV)/bin/python) -m venv $(BENCH_VENV)-weft
+	$(BENCH_VENV)-weft/bin/python -m pip install -q jaxlib==$(BENCH_JAX) hatchling editables
+	WEFT_BUILD=none $(BENCH_VENV)-weft/bin/python -m pip install -q --no-build-isolation --editable .
 	@touch $@

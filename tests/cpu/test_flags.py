@@ -184,6 +184,49 @@ def test_functions_of_many_elements_beside_products_run_fast(no_flags):
     assert quick_flags(lambda x: jnp.tanh(x @ x[:, 0]), jnp.ones((64, 64))) == QUICK  # of few
 
 
+def adam(params, slopes, means, squares):
+    """A step of an optimizer, in its simplest form."""
+
+    def update(p, g, m, s):
+        m, s = 0.9 * m + 0.1 * g, 0.99 * s + 0.01 * g * g
+        return p - 0.1 * m / (jnp.sqrt(s) + 1e-8), m, s
+
+    return [update(*arrays) for arrays in zip(params, slopes, means, squares, strict=True)]
+
+
+def layers(weights, x):
+    """The gradient of a network of equal layers."""
+
+    def loss(weights):
+        out = x
+        for w, b in weights:
+            out = jnp.tanh(out @ w + b)
+        return (out**2).sum()
+
+    return weft.grad(loss)(weights)
+
+
+@older
+def test_equal_loops_are_compiled_once(no_flags):
+    """The older way compiles each loop, so it pays only if most loops differ."""
+    equal = lambda count: [jnp.ones((8, 8))] * count
+    unequal = lambda count: [jnp.ones((8, 8 + i)) for i in range(count)]
+    assert quick_flags(adam, *[equal(2)] * 4) == QUICK
+    assert quick_flags(adam, *[equal(3)] * 4) == ()
+    assert quick_flags(adam, *[unequal(8)] * 4) == QUICK
+    deep = lambda depth: [(jnp.ones((8, 8)), jnp.ones(8))] * depth
+    assert quick_flags(layers, deep(2), jnp.ones((4, 8))) == QUICK
+    assert quick_flags(layers, deep(8), jnp.ones((4, 8))) == ()
+    add_all = lambda xs, step: [x + step(i) for i, x in enumerate(xs)]
+    assert quick_flags(lambda xs: add_all(xs, lambda i: 1.0), equal(9)) == ()
+    assert quick_flags(lambda xs: add_all(xs, float), equal(9)) == QUICK  # nine constants
+    rounds = lambda xs: lax.fori_loop(0, 9, lambda _, xs: [a + a for a in xs], xs)
+    assert quick_flags(rounds, equal(9)) == ()
+    assert quick_flags(rounds, equal(3)) == QUICK
+    chain = lambda x: [x := jnp.sin(x) * x for _ in range(20)][-1]  # one loop of XLA's
+    assert quick_flags(chain, jnp.ones(8)) == QUICK
+
+
 @older
 def test_vectors_that_cores_cannot_share_evenly_run_fast(no_flags):
     found = lambda f, *shape: quick_flags(f, jnp.ones(shape))
