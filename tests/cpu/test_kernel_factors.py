@@ -237,3 +237,29 @@ def test_large_triangular_systems(dtype):
             )
             want = x if left else x.T
             np.testing.assert_allclose(y, want, atol=200 * n * np.finfo(dtype).eps, rtol=0)
+
+
+@OF_DTYPES
+def test_products_with_both_operands_packed(dtype):
+    """Sums of more than one chunk, rows and columns that fill no tile, transposed operands."""
+    rng = np.random.default_rng(4)
+    for m, n, k in [(301, 290, 300), (100, 130, 512), (260, 260, 270)]:
+        x, y = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
+        want = widen(x).astype(float) @ widen(y).astype(float)
+        for left, right in np.ndindex(2, 2):
+            operands = [np.ascontiguousarray(a.T if t else a) for a, t in ((x, left), (y, right))]
+            how = {"left_turned": bool(left), "right_turned": bool(right)}
+            (z,) = call("weft_dot", operands, [((m, n), dtype)], **how)
+            np.testing.assert_allclose(z, want, rtol=0, atol=1000 * np.finfo(dtype).eps)
+
+
+def test_large_factors_by_packed_products():
+    rng = np.random.default_rng(5)
+    n = 560
+    a = rng.normal(size=(n, n))
+    (y,) = call("weft_cholesky", [a @ a.T + n * np.eye(n)], [((n, n), "float64")], symmetrize=True)
+    np.testing.assert_allclose(y @ y.T, a @ a.T + n * np.eye(n), atol=1e-10)
+    y, _, order = call("weft_lu", [a], [((n, n), "float64"), ((n,), np.int32), ((n,), np.int32)])
+    np.testing.assert_allclose((np.tril(y, -1) + np.eye(n)) @ np.triu(y), a[order], atol=1e-11)
+    q, r = call("weft_qr", [a], [((n, n), "float64")] * 2)
+    np.testing.assert_allclose(q @ r, a, atol=1e-12)
