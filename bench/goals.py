@@ -249,21 +249,18 @@ LIMITS: dict[str, str] = {
     "op/bincount": "XLA's scatter, an element after another; 0.99 ms at best, PyTorch 0.89, "
     "NumPy 1.7",
     "op/one_hot": "the same program as JAX's; at best 96 us, JAX 89",
-    "op/cholesky_256": "the same kernel of LAPACK as JAX's: 397 us alone and 218 where calls are "
-    "waited for, see op/concat; PyTorch 205",
-    "op/inv_256": "the same kernels of LAPACK as JAX's; 0.56 ms at best, JAX 0.60, PyTorch 0.91",
-    "op/solve_256": "357 us at best, PyTorch 241: LU alone takes OpenBLAS 230 to 290, and MKL "
-    "220; pivots, transposes and both triangular systems take 10 to 16 each",
+    "op/cholesky_256": "a kernel of our own, 0.67 of LAPACK's CPU time on OpenBLAS; PyTorch has "
+    "MKL, and its call does not symmetrize",
+    "op/inv_256": "LU by a kernel of our own; 0.73 of the CPU time with LAPACK only",
+    "op/solve_256": "kernels of our own, 0.66 of LAPACK's CPU time on OpenBLAS; PyTorch has MKL",
     "op/eigh_256": "compiles to JAX's program: 1.6 ms at best, PyTorch 2.3; 1.3 of its median on "
     "an Intel Xeon, whose MKL is quicker",
     "op/svd_256": "compiles to JAX's program: 2.5 ms at best, PyTorch 5.4",
     "op/expm_256": "the same kernels of LAPACK as JAX's and half its products; 1.25 to 2.44 of "
     "it, as OpenBLAS's threads, which wait busily, disturb each other beside other work",
-    "op/inv_100": "the same kernels of LAPACK as JAX's: 185 us alone and 108 where calls are "
-    "waited for, see op/concat",
+    "op/inv_100": "LU and triangular systems by kernels of our own",
     "op/svd_100": "compiles to JAX's program: the same kernels of LAPACK, options and copies",
-    "op/qr_256": "compiles to JAX's program, LAPACK's geqrf and orgqr on OpenBLAS: 1.3 ms at "
-    "best, PyTorch with MKL 0.94",
+    "op/qr_256": "a kernel of our own, 0.61 of LAPACK's CPU time on OpenBLAS; PyTorch has MKL",
     "op/scan_1000_small": "1.01 and 1.04 of JAX in two runs, within the clock's noise",
     "op/random_gamma_1e4": "0.16 ms at best on an AMD EPYC, as NumPy, whose generator keeps a "
     "state",

@@ -144,6 +144,8 @@ CALLS = {
         lambda s, a: 0 not in s.values() and s.h % s.k == 0,
         lambda s: {"h": s.k * (1 + s.h % 3)},
     ),
+    "cholesky": Call("F[*b,n,n] -> F[*b,n,n]", given(symmetrize=False)),
+    "cholesky: symmetrized": Call("F[*b,n,n] -> F[*b,n,n]", given(symmetrize=True)),
     **{
         f"compare: {direction} {answer}": Call(
             f"M[r,n,l] M[r,n,l] -> {out} | M[] M[r,n,l] -> {out} | M[r,n,l] M[] -> {out}",
@@ -238,6 +240,10 @@ CALLS = {
         lambda s, a: s.x >= 16 * s.n,
         lambda s: {"x": 16 * s.n + s.x % 3},
     ),
+    "qr": Call(
+        "F[*b,m,n] -> F[*b,m,min(m,n)] F[*b,min(m,n),n] | F[*b,m,n] -> F[*b,m,m] F[*b,m,n]",
+        holds=lambda s, a: s.m > 0 < s.n,
+    ),
     "resample": Call(
         "F[r,n,l] F[m,t] i32[m] -> F[r,m,l]",
         holds=lambda s, a: 1 <= s.t <= s.n,
@@ -294,7 +300,6 @@ CALLS = {
         f"trsm: {left}": Call(
             f"F[*b,n,n] F[*b,{b}] -> F[*b,{b}]",
             given(left=left, lower=left, transpose=False, unit=not left),
-            lambda s, a: s.n <= 32 and s.k <= 64,
         )
         for left, b in [(True, "n,k"), (False, "k,n")]
     },

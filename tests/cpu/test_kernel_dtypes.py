@@ -131,6 +131,12 @@ def spread_to_largest(x: np.ndarray, ct: np.ndarray) -> np.ndarray:
 # The kernel of a row is named before the colon. Rows after `rounds` have rounded or wrapped
 # results. They are compared with programs without kernels, except for wide floats.
 ROWS = {
+    "cholesky": Row(
+        "float32",
+        lambda d: [np.broadcast_to(np.eye(40) * 9, (3, 40, 40)).astype(d(1).dtype)],
+        lambda x: lax.linalg.cholesky(x, symmetrize_input=False),
+        np.linalg.cholesky,
+    ),
     "compare": Row("float32", lambda d: [d(40, 300)], lambda x: (x > 1).any(1)),
     "compare: counts": Row(
         "uint8", lambda d: [d(40, 300)], lambda x: (x == 1).sum(1, dtype=np.int32)
@@ -294,10 +300,16 @@ ROWS = {
         lambda x: x,
     ),
     "or_nan": Row(
-        "float32",
+        "complex64",
         lambda d: [np.broadcast_to(np.eye(40) * 9, (3, 40, 40)).astype(d(1).dtype)],
         lax.linalg.cholesky,
         np.linalg.cholesky,
+    ),
+    "qr": Row(
+        "float32",
+        lambda d: [MATRICES.astype(d(1).dtype)],
+        lambda x: jnp.matmul(*lax.linalg.qr(x, full_matrices=False)),
+        lambda x: x,
     ),
     "resample": Row(
         "float32",
@@ -320,7 +332,7 @@ ROWS = {
         "float32", lambda d: [np.ones((40, 1200), d(1).dtype)], lambda x: x.prod(1)
     ),
     "triangle": Row(
-        "float32",
+        "complex64",
         lambda d: [np.broadcast_to(np.eye(9), (20, 9, 9)).astype(d(1).dtype)],
         lambda x: jnp.abs(lax.linalg.qr(x)[1]),
         lambda x: x,

@@ -9,9 +9,15 @@ from weft.lax import linalg
 
 SMALL, LARGE = jnp.eye(20), jnp.eye(50)
 WITHOUT = pytest.mark.parametrize("target", [NO_KERNELS, OVER_MESH], ids=["no kernels", "mesh"])
+KERNELS = {
+    "weft_cholesky": lambda a: linalg.cholesky(a, symmetrize_input=False),
+    "weft_lu": linalg.lu,
+    "weft_qr": linalg.qr,
+    "weft_trsm": lambda a: linalg.triangular_solve(a, a[..., :50], left_side=True),
+}
 
 
-def test_small_matrices_are_factorized_by_the_kernel():
+def test_factors_and_pivots_are_the_results_of_one_call():
     expect(
         show_prepared(linalg.lu, SMALL),
         """
@@ -22,28 +28,73 @@ def test_small_matrices_are_factorized_by_the_kernel():
     )
 
 
-def test_the_order_of_rows_of_larger_ones_is_found_by_a_kernel():
-    text = show_prepared(linalg.lu, LARGE)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernels_factorize_real_matrices_of_every_size(kernel):
+    fun = KERNELS[kernel]
+    for x in (jnp.ones((3, 6, 6)), SMALL, LARGE, jnp.eye(300)):
+        assert f"kernel={kernel}" in show_prepared(fun, x)
+    assert kernel not in show_prepared(fun, LARGE.astype(complex))
+    tiny = show_prepared(fun, jnp.eye(4))  # is written out, where there is such a form
+    assert (kernel in tiny) == (kernel == "weft_qr")
+
+
+def test_cholesky_symmetrizes_in_the_kernel():
+    expect(
+        show_prepared(linalg.cholesky, jnp.ones((3, 20, 20))),
+        """
+        { lambda ; a:f32[3,20,20]. let
+            b:f32[3,20,20] = cpu_call[kernel=weft_cholesky symmetrize=True] a
+          in (b,) }
+        """,
+    )
+    computed = show_prepared(lambda x: linalg.cholesky(x @ x.T), SMALL)
+    assert "symmetrize=True" in computed and "transpose" not in computed.split("symmetrize")[1]
+    t = lambda x: jnp.swapaxes(x, -1, -2)
+    others = [
+        lambda x: (x - t(x)) * 0.5,
+        lambda x: (x + t(x)) * 0.25,
+        lambda x: (x + t(x + 1)) * 0.5,
+        lambda x: (x + x) * 0.5,
+        lambda x: x + t(x),
+    ]
+    for fun in others:
+        program = lambda x, fun=fun: linalg.cholesky(fun(x), symmetrize_input=False)
+        assert "symmetrize=False" in show_prepared(program, SMALL)
+
+
+def test_lapack_computes_what_it_is_quicker_at():
+    assert "weft_qr" not in show_prepared(linalg.qr, jnp.zeros((800, 800)))
+    assert "weft_qr" in show_prepared(linalg.qr, jnp.zeros((3000, 100)))
+    solve = lambda a, b: linalg.triangular_solve(a, b)
+    large = jnp.eye(200)
+    assert "weft_trsm" not in show_prepared(solve, large, large)
+    assert "weft_trsm" in show_prepared(solve, large, large[:60])
+
+
+def test_lapack_exchanges_columns():
+    text = show_prepared(lambda a: linalg.qr(a, pivoting=True), LARGE)
+    assert "lower_completed" in text and "weft_qr" not in text
+
+
+def test_the_order_of_rows_is_found_by_a_kernel_for_lapack_too():
+    text = show_prepared(linalg.lu, LARGE.astype(complex))
     assert "lower_factors" in text and "weft_permutation" in text and "weft_lu" not in text
-    assert "weft_permutation" not in show_prepared(linalg.lu, jnp.eye(300))  # 300 exchanges of 300
+    large = jnp.eye(300).astype(complex)
+    assert "weft_permutation" not in show_prepared(linalg.lu, large)  # 300 exchanges of 300
     assert "weft_permutation" in show_prepared(linalg.lu, jnp.eye(3))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_small_triangular_systems_are_solved_by_the_kernel(dtype):
-    solve = lambda a, b: linalg.triangular_solve(a, b, left_side=True)
-    text = show_prepared(solve, SMALL.astype(dtype), SMALL.astype(dtype))
-    assert "kernel=weft_trsm" in text
-    assert text.count("convert_element_type") == (3 if dtype == "bfloat16" else 0)
-    for a, b in ((LARGE, LARGE), (SMALL, jnp.ones((20, 65))), (jnp.eye(4), jnp.eye(4))):
-        assert "weft_trsm" not in show_prepared(solve, a, b)
+def test_systems_of_16_bit_floats_are_solved_in_float32():
+    text = show_prepared(KERNELS["weft_trsm"], SMALL.astype("bfloat16"))
+    assert "kernel=weft_trsm" in text and text.count("convert_element_type") == 3
 
 
 def test_short_results_of_lapack_are_completed_by_kernels():
     for factorize in (linalg.cholesky, linalg.qr, linalg.eigh, linalg.svd, linalg.hessenberg):
-        assert "lower_completed" in show_prepared(factorize, LARGE)
-        assert "lower_completed" not in show_prepared(factorize, LARGE, target=NO_KERNELS)
-    assert "lower_completed" not in show_prepared(linalg.cholesky, jnp.eye(300))
+        x = LARGE.astype(complex)
+        assert "lower_completed" in show_prepared(factorize, x)
+        assert "lower_completed" not in show_prepared(factorize, x, target=NO_KERNELS)
+    assert "lower_completed" not in show_prepared(linalg.cholesky, jnp.eye(300).astype(complex))
 
 
 @WITHOUT

@@ -10,6 +10,7 @@ import operator
 
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.cpu.cheap_programs import plan_calls
+from weft.cpu.matrices import symmetrize_in_kernels
 from weft.cpu.row_programs import HALVES, plan_rows
 from weft.cpu.scope import Target
 
@@ -28,6 +29,7 @@ def fuse_clusters(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     possible = target.kernels and not (target.devices or target.donated or target.located)
     if not possible or jaxpr.constvars or not 0 < len(jaxpr.eqns) <= MAX_EQUATIONS:
         return jaxpr
+    jaxpr = symmetrize_in_kernels(jaxpr, target)
     if calls := plan_calls(jaxpr):
         return jaxpr.replace(eqns=calls)
     narrow = not HALVES.isdisjoint(map(DTYPE_OF, (*jaxpr.invars, *jaxpr.outvars)))

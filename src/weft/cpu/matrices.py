@@ -1,6 +1,7 @@
 """Factorizations of matrices and solutions of triangular systems, in the fastest way for CPUs.
 
-LAPACK computes large matrices, in one call for a batch. The kernels are in native/linalg.cc.
+The kernels are in native/cholesky.cc, lu.cc, qr.cc and triangular.cc. LAPACK computes the rest:
+complex matrices, QR with exchanged columns, eigenvalues and singular values.
 """
 
 from __future__ import annotations
@@ -12,22 +13,27 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Eqn
+from weft.core.form import Form
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
 from weft.cpu.kernels import call_native
-from weft.cpu.scope import MAX_SHORT, Scope
+from weft.cpu.rewriting import Reading, Replacement, rewrite_program, stage_replacement
+from weft.cpu.scope import MAX_SHORT, Scope, Target
+from weft.passes.dce import drop_dead_code
 from weft.primitives.factorizations import Lu, lu_pivots_to_permutation_p
 from weft.primitives.lapack import KernelCall, call_named
 from weft.primitives.layout import convert
-from weft.primitives.matrices import NAN, Completion, MatrixPrimitive
+from weft.primitives.matrices import NAN, Completion, MatrixPrimitive, symmetrize
 from weft.primitives.small import is_small
 from weft.util import is_below, memoize
 
 F32 = np.dtype(np.float32)
-# Rows and columns of matrices that the kernels factorize, or solve, quicker than LAPACK does.
-MAX_KERNEL_SIDE = 32
-MAX_SIDES = 64  # right sides of such a system
+# The shorter side of matrices whose QR factorization the kernel computes quicker than LAPACK.
+MAX_QR_SIDE = 768
+# Equations of a triangular system with more than MAX_SIDES right sides. BLAS takes 80 to 95 % of
+# the kernel's time for more.
+MAX_EQUATIONS, MAX_SIDES = 128, 64
 
 
 class KernelCompletion(Completion):
@@ -78,10 +84,73 @@ def lower_completed(hlo: Any, *args: Any) -> list:
     return complete_by_kernels(prim).lower(hlo, *values, **dict(settings))
 
 
-def are_of_kernels(x: ShapedArray) -> bool:
-    """Return True if kernels factorize these matrices quicker than LAPACK, a call for each."""
-    small = all(is_below(n, MAX_KERNEL_SIDE + 1) for n in x.shape[-2:])
-    return small and x.dtype in (np.float32, np.float64)
+def are_of_kernels(x: ShapedArray, scope: Scope) -> bool:
+    """Return True if kernels factorize these matrices, or solve with them, quicker than LAPACK."""
+    known = type(x.size) is int and x.size > 0
+    return scope.target.kernels and known and x.dtype in (np.float32, np.float64)
+
+
+def choose_cholesky(eqn: Eqn, scope: Scope) -> Replacement | None:
+    """Factorize by the kernel, which symmetrizes its operand if the program does so."""
+    out = eqn.outvars[0].aval.strong()
+    if not are_of_kernels(out, scope) or is_small(out):
+        return choose_factors(eqn, scope)
+    whole = read_symmetrized(eqn.invars[0], scope)
+    how = {"symmetrize": whole is not None}
+    factorize = lambda x: call_kernel("weft_cholesky", [x], [out], how)
+    return Reading(factorize, eqn.invars if whole is None else [whole])
+
+
+def symmetrize_in_kernels(jaxpr: Jaxpr, target: Target) -> Jaxpr:
+    """Return a program whose calls of the Cholesky kernel symmetrize their operands.
+
+    It is called before the operations that symmetrize are fused with others.
+    """
+    if not any(eqn.primitive.form is Form.CHOLESKY for eqn in jaxpr.eqns):
+        return jaxpr
+    given = (False,) * len(jaxpr.invars)
+    return drop_dead_code(rewrite_program(jaxpr, choose_symmetrized, target, given))
+
+
+def choose_symmetrized(eqn: Eqn, scope: Scope) -> Replacement | None:
+    """Return the call of the kernel for a Cholesky factor, and None for other equations."""
+    return choose_cholesky(eqn, scope) if eqn.primitive.form is Form.CHOLESKY else None
+
+
+def read_symmetrized(atom: Atom, scope: Scope) -> Atom | None:
+    """Return x if the program computes an operand as `symmetrize(x)`; None if it does not."""
+    wanted = stage_replacement(lambda x: [symmetrize(x)], [atom], "symmetrize")
+    makers = {v: eqn for eqn in scope.program.eqns for v in eqn.outvars}
+    steps = {v: eqn for eqn in wanted.eqns for v in eqn.outvars}
+    found: dict[Var, Var] = {}
+    pairs = [(wanted.outvars[0], atom)]
+    for want, have in pairs:
+        if isinstance(want, Literal) or isinstance(have, Literal):
+            if not (isinstance(want, Literal) and isinstance(have, Literal)):
+                return None
+            if want.val != have.val:
+                return None
+            continue
+        if found.setdefault(want, have) is not have:
+            return None
+        step, maker = steps.get(want), makers.get(have)
+        if step is None:  # the operand itself
+            continue
+        if maker is None or maker.primitive is not step.primitive or maker.params != step.params:
+            return None
+        pairs.extend(zip(step.invars, maker.invars, strict=True))
+    x = found[wanted.invars[0]]
+    there = x in scope.program.invars or scope.maker(x) is not None
+    return x if there else None  # it may be another variable in the new program
+
+
+def choose_qr(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Factorize by the kernel, if columns are not exchanged."""
+    x, outs = eqn.invars[0].aval, [v.aval.strong() for v in eqn.outvars]
+    taken = are_of_kernels(x, scope) and min(x.shape[-2:]) <= MAX_QR_SIDE
+    if not taken or eqn.params["pivoting"]:
+        return choose_factors(eqn, scope)
+    return lambda x: call_kernel("weft_qr", [x], outs)
 
 
 def choose_lu(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
@@ -90,11 +159,9 @@ def choose_lu(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
     assert isinstance(prim, Lu)
     outs = [v.aval.strong() for v in eqn.outvars]
     out, pivots, order = outs
-    if not scope.target.kernels or not out.size:
-        return None
-    if are_of_kernels(out) and not is_small(out):
+    if are_of_kernels(out, scope) and not is_small(out):
         return lambda x: call_kernel("weft_lu", [x], outs)
-    if not is_short_order(pivots, order):
+    if not scope.target.kernels or not out.size or not is_short_order(pivots, order):
         return None
 
     def factorize(x: Any) -> list:
@@ -125,14 +192,15 @@ def choose_permutation(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] |
 
 
 def choose_triangular_solve(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
-    """Solve small systems of few right sides by the kernel; half precision in float32."""
+    """Solve by the kernel; half precision in float32."""
     a, b = (x.aval for x in eqn.invars)
     params = eqn.params
     left = params["left_side"]
     wide = F32 if dtypes.itemsize_bits(b.dtype) == 16 else b.dtype
-    few = is_below(b.shape[-1 if left else -2], MAX_SIDES + 1)
-    taken = few and not is_small(a) and are_of_kernels(a.update(dtype=wide))
-    if not scope.target.kernels or not taken or not a.size or not b.size:
+    taken = are_of_kernels(a.update(dtype=wide), scope) and not is_small(a)
+    if not taken or type(b.size) is not int or not b.size:
+        return None
+    if a.shape[-1] > MAX_EQUATIONS and b.shape[-1 if left else -2] > MAX_SIDES:
         return None
     how = {"left": left, "lower": params["lower"], "transpose": params["transpose_a"]}
     how["unit"] = params["unit_diagonal"]

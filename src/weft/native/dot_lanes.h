@@ -1,4 +1,4 @@
-// Included once for each width of vectors, by dot.cc: right factors whose columns follow each other.
+// Included once for each width of vectors: matrices stored by columns.
 
 // Copies `depth` elements of `columns` columns, `stride` elements apart, to rows of `wide`.
 template <class T>
@@ -13,5 +13,26 @@ void PackColumns(const T* from, int64_t stride, int64_t depth, int64_t columns, 
       T* const rows = to + i * wide + column;
       for (int64_t j = 0; j < count; ++j) std::memcpy(rows + j * wide, block + j, sizeof(block[j]));
     }
+  }
+}
+
+// Copies the transpose of `rows` rows of `columns` elements.
+template <class T>
+void CopyTransposed(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* to,
+                    int64_t to_stride) {
+  constexpr int64_t kColumns = 64;
+  Lanes<T> block[kColumns];
+  const int64_t whole = rows / kLanes<T> * kLanes<T>;
+  for (int64_t row = 0; row < whole; row += kLanes<T>) {
+    for (int64_t j = 0; j < columns; j += kColumns) {
+      const int64_t count = std::min(kColumns, columns - j);
+      LoadLanes(from + row * from_stride + j, from_stride, count, kLanes<T>, block);
+      for (int64_t c = 0; c < count; ++c) {
+        std::memcpy(to + (j + c) * to_stride + row, block + c, sizeof(block[c]));
+      }
+    }
+  }
+  for (int64_t row = whole; row < rows; ++row) {
+    for (int64_t j = 0; j < columns; ++j) to[j * to_stride + row] = from[row * from_stride + j];
   }
 }

@@ -1,4 +1,59 @@
-// Included once for each width of vectors: matrices, one in each lane, factored and solved.
+// Included once for each width of vectors: columns of one matrix, and matrices, one in each lane.
+
+#include "dot_lanes.h"
+
+// Returns the place of the first of the largest sizes of x[k], ..., x[m - 1].
+template <class T>
+int64_t FindPivot(const T* x, int64_t k, int64_t m) {
+  using V = Lanes<T>;
+  using M = Lanes<Mask<T>>;
+  M places = {}, best = {};
+  V largest = V{} - 1;
+  for (int64_t lane = 0; lane < kLanes<T>; ++lane) places[lane] = static_cast<Mask<T>>(k + lane);
+  int64_t i = k;
+  for (; i + kLanes<T> <= m; i += kLanes<T>, places += Mask<T>(kLanes<T>)) {
+    const V value = Load<V>(x + i), size = value < 0 ? -value : value;
+    const M larger = size > largest;
+    largest = larger ? size : largest;
+    best = larger ? places : best;
+  }
+  int64_t pivot = k;
+  T size = std::fabs(x[k]);
+  const auto compare = [&](T other, int64_t place) {
+    if (other > size || (other == size && place < pivot)) size = other, pivot = place;
+  };
+  for (int64_t lane = 0; lane < kLanes<T>; ++lane) compare(largest[lane], best[lane]);
+  for (; i < m; ++i) compare(std::fabs(x[i]), i);
+  return pivot;
+}
+
+// Factors m rows of n columns, at most kPanel, in `scratch`, where each column is contiguous.
+template <class T>
+void FactorPanel(T* a, int64_t m, int64_t n, int64_t stride, int32_t* pivots, T* scratch) {
+  CopyTransposed(a, stride, m, n, scratch, m);
+  for (int64_t k = 0; k < std::min(m, n); ++k) {
+    T* const column = scratch + k * m;
+    const int64_t pivot = FindPivot(column, k, m);
+    pivots[k] = static_cast<int32_t>(pivot);
+    if (pivot != k) {
+      for (int64_t j = 0; j < n; ++j) std::swap(scratch[j * m + k], scratch[j * m + pivot]);
+    }
+    const T head = column[k];
+    if (head == 0) continue;
+    if (std::fabs(head) >= std::numeric_limits<T>::min()) {
+      const T inverse = 1 / head;
+      for (int64_t i = k + 1; i < m; ++i) column[i] *= inverse;
+    } else {  // the inverse may overflow
+      for (int64_t i = k + 1; i < m; ++i) column[i] /= head;
+    }
+    for (int64_t j = k + 1; j < n; ++j) {
+      T* const other = scratch + j * m;
+      const T factor = other[k];
+      for (int64_t i = k + 1; i < m; ++i) other[i] -= factor * column[i];
+    }
+  }
+  CopyTransposed(scratch, m, n, m, a, stride);
+}
 
 // Factors what the lanes of `a` hold.
 template <class T>
@@ -61,30 +116,4 @@ void FactorGroup(const FactorJob<T>& job, int64_t group) {
     for (int64_t i = 0; i < k; ++i) pivots[i] = static_cast<int32_t>(places[i][lane]);
     for (int64_t i = 0; i < m; ++i) order[i] = static_cast<int32_t>(rows[i][lane]);
   }
-}
-
-template <class V>
-WEFT_INLINE void SolveLanes(const System& s, const V* e, V* x) {
-  for (int64_t c = 0; c < s.k; ++c, x += s.step) {
-    for (int64_t t = 0; t < s.n; ++t) {
-      const int64_t i = s.lower ? t : s.n - 1 - t, end = s.lower ? i : s.n;
-      const V* const equation = e + i * s.row;
-      V sum = x[i * s.line];
-      for (int64_t j = s.lower ? 0 : i + 1; j < end; ++j) {
-        sum -= equation[j * s.column] * x[j * s.line];
-      }
-      x[i * s.line] = s.unit ? sum : sum / equation[i * s.column];
-    }
-  }
-}
-
-template <class T>
-void SolveGroup(const SolveJob<T>& job, int64_t group) {
-  Lanes<T> e[kBeside * kBeside], x[kBeside * kBeside];
-  const int64_t first = group * kLanes<T>, used = std::min(kLanes<T>, job.count - first);
-  const int64_t square = job.system.n * job.system.n, size = job.system.n * job.system.k;
-  LoadLanes(job.a + first * square, square, square, used, e);
-  LoadLanes(job.b + first * size, size, size, used, x);
-  SolveLanes(job.system, e, x);
-  StoreLanes(x, size, size, used, job.out + first * size);
 }

@@ -68,15 +68,16 @@ void PackPanel(const T* from, int64_t row, int64_t depth, int64_t width, int64_t
   }
 }
 
-// Computes a tile of at most `rows` rows (up to kRows) and `columns` columns, and stores it or, if
-// `add`, adds it. Each row is the sum over taps of the `depth` elements at its pointer in `from`,
-// `step` apart, times the rows of `right`.
+// Computes a tile of at most `rows` rows (up to kRows) and `columns` columns. Stores it, adds it to
+// `out` if `sign` is 1, or subtracts it from `out` if that is -1. Each row is the sum over taps of the
+// `depth` elements at its pointer in `from`, `step` apart, times the rows of `right`.
 template <class V, int kColumns, int kRows = kPixels, class T>
 WEFT_INLINE void StoreTile(const T* const* from, int64_t taps, int64_t depth, const T* right,
                            T* out, int64_t stride, int64_t rows, int64_t columns, int64_t step = 1,
-                           bool add = false) {
+                           int sign = 0) {
   constexpr int64_t kLanes = sizeof(V) / sizeof(T);
   V sums[kRows][kColumns] = {};
+  for (int r = 0; r < kRows; ++r) __builtin_prefetch(out + std::min<int64_t>(r, rows - 1) * stride, 1);
   for (int64_t tap = 0; tap < taps; ++tap, from += kRows) {
     const T* left[kRows];
     for (int r = 0; r < kRows; ++r) left[r] = from[r];
@@ -88,14 +89,19 @@ WEFT_INLINE void StoreTile(const T* const* from, int64_t taps, int64_t depth, co
       }
     }
   }
+  if (sign < 0) {
+    for (int r = 0; r < kRows; ++r) {
+      for (int j = 0; j < kColumns; ++j) sums[r][j] = -sums[r][j];
+    }
+  }
   const int64_t bytes = std::min<int64_t>(columns * sizeof(T), sizeof(sums[0]));
   for (int64_t r = 0; r < std::min<int64_t>(kRows, rows); ++r, out += stride) {
     if (bytes == sizeof(sums[r])) {
-      for (int j = 0; add && j < kColumns; ++j) sums[r][j] += Load<V>(out + j * kLanes);
+      for (int j = 0; sign && j < kColumns; ++j) sums[r][j] += Load<V>(out + j * kLanes);
       std::memcpy(out, sums[r], sizeof(sums[r]));
     } else {
       V old[kColumns] = {};
-      if (add) std::memcpy(old, out, bytes);
+      if (sign) std::memcpy(old, out, bytes);
       for (int j = 0; j < kColumns; ++j) sums[r][j] += old[j];
       std::memcpy(out, sums[r], bytes);
     }

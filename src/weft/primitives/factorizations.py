@@ -383,7 +383,7 @@ class Qr(matrices.MatrixPrimitive):
     """
 
     name = "qr"
-    form = Form.FACTORS
+    form = Form.QR
     multiple_results = True
 
     def abstract_eval(self, x, *, pivoting, full_matrices, use_magma):

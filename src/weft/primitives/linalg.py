@@ -43,7 +43,7 @@ class Cholesky(matrices.MatrixPrimitive):
     """
 
     name = "cholesky"
-    form = Form.FACTORS
+    form = Form.CHOLESKY
 
     def abstract_eval(self, x):
         matrices.check_matrix(self.name, x, square=True)
