@@ -11,7 +11,7 @@ from tests.export.c.sanitized import WARNINGS
 from weft import export
 
 # ulps that each function may be off; docs/programs-in-c.md lists them.
-BOUNDS = {"exp": 1.1, "expm1": 1.8, "log": 0.9, "log1p": 0.9, "tanh": 2.5}
+BOUNDS = {"exp": 1.1, "expm1": 1.8, "log": 0.9, "log1p": 1.5, "tanh": 2.5}
 SPECIAL = [0.0, 1.0, np.inf, np.nan, 1e-45, 1e-40, 1.1754944e-38, 3.4028235e38, 88.722839]
 SPECIAL += [87.336545, 103.97208, 104.1, 0.5, 0.70710677, 0.70710683, 9.0, 17.4, 1e-20]
 
@@ -61,10 +61,12 @@ def test_16_bit_floats_and_fast_math():
     fun = lambda x: [getattr(jnp, name)(x) for name in BOUNDS]
     x = np.linspace(0.1, 3, 64, dtype=np.float32)
     fast = export.to_c(fun)(x).build(flags=["-ffast-math"])(x)
-    halves = export.to_c(fun)(jnp.asarray(x, jnp.bfloat16)).build()(jnp.asarray(x, jnp.bfloat16))
+    rounded = jnp.asarray(x, jnp.bfloat16)
+    halves = export.to_c(fun)(rounded).build()(rounded)
     for name, y, half in zip(BOUNDS, fast, halves, strict=True):
-        np.testing.assert_allclose(y, getattr(np, name)(x), 1e-5)
-        np.testing.assert_allclose(half.astype(np.float32), getattr(np, name)(x), 0.03)
+        want = getattr(np, name)
+        np.testing.assert_allclose(y, want(x), 1e-5)
+        np.testing.assert_allclose(half.astype(np.float32), want(np.float32(rounded)), 2**-8)
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="asks gcc what it vectorizes")
