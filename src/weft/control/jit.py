@@ -15,7 +15,6 @@ from weft.core.trace import current
 from weft.transforms.linearize import SavingRule, saving_jaxpr
 from weft.xla.lower import lower_call
 
-
 BACKEND = "backend"  # the compiler option that is no flag of XLA
 
 

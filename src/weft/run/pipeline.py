@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from weft import dtypes
-from weft.core.aval import ShapedArray, check_extent, typeof
 from weft.control.jit import split_options
+from weft.core.aval import ShapedArray, check_extent, typeof
 from weft.core.jaxpr import Atom, Jaxpr, Literal, Var
 from weft.cpu.flags import choose_flags
 from weft.cpu.kernels import are_kernels_wanted
