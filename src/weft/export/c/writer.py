@@ -21,6 +21,7 @@ from weft.export.c.emit import Array, Emitter, Lazy, Scalar, reads_elsewhere
 from weft.export.c.expand import NotInC, refuse
 from weft.export.c.index import Index, index_number
 from weft.export.c.kinds import KINDS, write_number
+from weft.export.c.memory import MAX_LOCAL
 from weft.export.c.nodes import Copy, For, Statement, Store, loads_in, walk_statements
 from weft.export.c.sizes import find_typical
 from weft.export.dims import Size
@@ -245,10 +246,12 @@ class Writer(Emitter):
     def fill(self, to: Array, value: Any) -> None:
         """Write the elements of a value into memory that it is not read from at other places."""
         if isinstance(value, Array) and value.shape == to.shape:
-            if value != to and to.size:
-                size = to.size * (to.kind.bits // 8)
+            if value == to or not to.size:
+                return
+            size = to.size * (to.kind.bits // 8)
+            if find_typical(size) > MAX_LOCAL:
                 self.write(Copy(to.pointer, value.pointer, size))
-            return
+                return
         if self.is_transposition(value):
             self.fill_by_tiles(to, value)
             return
