@@ -118,6 +118,8 @@ IMPORTED_BY_NAME = {
     *(("weft.passes", f"weft.optimize.{m}") for m in ("fold", "passes", "simplify")),
     # Sizes that vary are symbolic sizes, which have the operators of arrays.
     ("weft.api.jit", "weft.padding.call"),
+    # The backend "c" writes programs as C, by expressions that are made of operations.
+    ("weft.api.jit", "weft.export.c.calls"),
     # They are made of indexing, promotion and broadcasting as NumPy has them.
     *(("weft.lax", f"weft.numpy.{m}") for m in ("horner", "ragged")),
     # The public view of the passes: those that know primitives are above them.

@@ -29,7 +29,7 @@ from weft.api.programs import StagedProgram, forget_programs, is_live, programs_
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
-from weft.control.jit import jit_p
+from weft.control.jit import BACKEND, jit_p
 from weft.core.aval import ShapedArray
 from weft.core.source import boundary
 from weft.core.trace import Tracer, current
@@ -340,7 +340,9 @@ def jit(
       inline: True, or `Inline.JAX_EARLY`, makes the operations of the function part of the program
         of a traced function that calls it. By default that program has a call.
       compiler_options: a dict of XLA flags for the function and its derivatives. No other jitted
-        function may call a function that has any.
+        function may call a function that has any. The key "backend" says what compiles it: "xla",
+        or "c" for a C compiler of the system (docs/programs-in-c.md), which is faster for loops
+        over few numbers. Other jitted functions may call a function with "backend" alone.
       in_shardings: the shardings of the positional arguments: a pytree prefix of them of shardings,
         or of PartitionSpecs over the mesh that `set_mesh` has put in scope. None, the default,
         keeps the sharding of each argument.
@@ -372,7 +374,10 @@ def jit(
       TypeError: `fun` is not a function.
       ValueError: an argument is both static and donated; `static_argnums` names an argument that
         `fun` does not have; a call passes a static argument that cannot be hashed; `memory` is no
-        number of bytes, or no form of the program that was found is within it.
+        number of bytes, or no form of the program that was found is within it; the backend of
+        `compiler_options` is unknown.
+      NotImplementedError: the backend is "c", and C cannot compute an operation of the program.
+      RuntimeError: the backend is "c", and no C compiler is installed.
       DtypeError: an argument that is not static, or a result, is not an array or a number.
       TracerBoolConversionError: Python control flow depends on the value of an array.
       ShapeError: an operation cannot be computed on padded arrays, or sizes do not fit `sizes`.
@@ -428,6 +433,8 @@ def jit(
     if both := set(static.nums) & set(donate.nums):
         raise ValueError(f"jit: an argument must not be both static and donated; got {both}.")
     settings = tuple(sorted((compiler_options or {}).items()))
+    if BACKEND in (compiler_options or ()):
+        settings = replace_backend(settings)
     check_hashable("jit", keep_unused=keep_unused, compiler_options=settings, inline=inline)
     how = {"device": device, "passes": None if passes is None else find_passes(passes)}
     if memory is not None:
@@ -447,6 +454,21 @@ def jit(
         padding = importlib.import_module("weft.padding.call")
         return padding.PaddedFunction(plain, sizes, buckets, static, donate)
     return JitFunction(fun, spec, static, donate, "jit", shardings, early).make_callable()
+
+
+def replace_backend(settings: tuple) -> tuple:
+    """Return compiler options with the pass that compiles in place of the name of a backend."""
+    name = dict(settings)[BACKEND]
+    others = tuple([pair for pair in settings if pair[0] != BACKEND])
+    if name not in ("xla", "c"):
+        raise ValueError(
+            f"jit: the backend of compiler_options must be 'xla' or 'c'; got {name!r}. Hint: "
+            "jit(f, backend=...) says on which platform to run."
+        )
+    if name == "xla":
+        return others
+    in_c = importlib.import_module("weft.export.c.calls").compile_in_c
+    return tuple(sorted([(BACKEND, in_c), *others]))
 
 
 def clear_caches() -> None:

@@ -14,6 +14,7 @@ from jaxlib import _jax
 from weft.api.functions import avals_of
 from weft.api.programs import Giving, StagedProgram
 from weft.api.shape_struct import ShapeDtypeStruct
+from weft.control.jit import BACKEND
 from weft.core.aval import HasAval, ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.trace import Tracer
@@ -291,6 +292,11 @@ class Lowered(_Stage):
         """
         program = self._program
         if compiler_options:
+            if BACKEND in compiler_options:
+                raise ValueError(
+                    "compile: a backend must be chosen before a program is lowered; got "
+                    f"{compiler_options}. Hint: jit(f, compiler_options={compiler_options})."
+                )
             settings = tuple(sorted(compiler_options.items()))
             program = program._replace(spec=program.spec._replace(compiler_options=settings))
         plain, consts = program.discharged() if program.stateful else (program, program.consts)

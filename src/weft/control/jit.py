@@ -5,6 +5,9 @@ The public `jit` is api/jit.py's; run/pipeline.py builds programs and run/progra
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from weft.control.call import Call
 from weft.core.facts import Runs
 from weft.core.primitive import Body
@@ -12,12 +15,21 @@ from weft.core.trace import current
 from weft.transforms.linearize import SavingRule, saving_jaxpr
 from weft.xla.lower import lower_call
 
+BACKEND = "backend"  # the compiler option that is no flag of XLA
+
+
+def split_options(options: tuple) -> tuple[Callable[[Any], Any] | None, tuple]:
+    """Return the pass that compiles a program in place of XLA, or None, and the flags of XLA."""
+    flags = tuple([pair for pair in options if pair[0] != BACKEND])
+    return dict(options).get(BACKEND), flags
+
 
 class Jit(Call, SavingRule):
     """Call `jaxpr`, compiled as one unit, which profiles and errors know by `name`.
 
     `compiler_options` are pairs of an XLA flag and its value, for a program that is not part of
-    another.
+    another, and a pair of "backend" and a pass from jaxpr to jaxpr, which the program goes through
+    before XLA compiles it.
     """
 
     name = "jit"
@@ -28,11 +40,14 @@ class Jit(Call, SavingRule):
         return [Body(jaxpr, "jaxpr", Runs.ONCE, operands, label=label, names_flow_in=True)]
 
     def lower(self, hlo, *args, jaxpr, name, compiler_options=()):
-        if compiler_options:
+        backend, flags = split_options(compiler_options)
+        if flags:
             raise ValueError(
                 "jit: compiler_options must be given to the outermost jit, which compiles it all; "
-                f"got {dict(compiler_options)} for {name} within another."
+                f"got {dict(flags)} for {name} within another."
             )
+        if backend is not None:
+            jaxpr = backend(jaxpr)
         return lower_call(hlo, jaxpr, args, name)
 
     def impl(self, *args, jaxpr, name, compiler_options=()):

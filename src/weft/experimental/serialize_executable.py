@@ -14,6 +14,7 @@ from typing import Any
 
 from weft.api.programs import StagedProgram
 from weft.api.stages import Compiled
+from weft.control.jit import BACKEND
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, Var
 from weft.cpu.kernels import load_kernels
@@ -67,7 +68,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
 
     Raises:
       TypeError: `compiled` is not a compiled program.
-      ValueError: the program has a callback or references, or is for a mesh.
+      ValueError: the program has a callback or references, is for a mesh, or was compiled as C.
 
     >>> compiled = weft.jit(lambda x: x + 1).lower(np.float32(1)).compile()
     >>> data, in_tree, out_tree = serialize(compiled)
@@ -81,8 +82,10 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         )
     program, run = compiled._program, compiled._run
     name = program.spec.name
-    if run.host_calls or program.stateful or run.placement.partitioned:
+    in_c = BACKEND in dict(program.spec.compiler_options)
+    if run.host_calls or program.stateful or run.placement.partitioned or in_c:
         found = "a callback" if run.host_calls else "references" if program.stateful else "a mesh"
+        found = "a program of the backend 'c'" if in_c else found
         raise ValueError(
             f"serialize: {name} must be a program of arrays on one device; got {found}. "
             "Hint: weft.export, for programs over a mesh."

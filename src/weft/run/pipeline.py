@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from weft import dtypes
+from weft.control.jit import split_options
 from weft.core.aval import ShapedArray, check_extent, typeof
 from weft.core.jaxpr import Atom, Jaxpr, Literal, Var
 from weft.cpu.flags import choose_flags
@@ -82,7 +83,8 @@ class LoweredProgram(NamedTuple):
         free = [s is None for s in given[0]], [s is None for s in given[1]]
         platform = placement.platform or platform_of(placement.devices[0])
         flags = choose_flags(prepared, placement.partitioned) if platform == "cpu" else NO_FLAGS
-        loaded, how = compile_text(module.text, placement, settings, calls, free, flags)
+        _, given_flags = split_options(tuple(settings))
+        loaded, how = compile_text(module.text, placement, given_flags, calls, free, flags)
         if how == "compiled" and config.hints:
             hint_reuse(staged)
         if module.origins:
@@ -155,6 +157,8 @@ def lower_program(
     staged, jaxpr = jaxpr, run_passes(jaxpr, spec.passes, spec.name)
     if spec.memory is not None:
         jaxpr = spec.memory.fit(staged, spec, len(consts), placement.partitioned) or jaxpr
+    if (backend := split_options(spec.compiler_options)[0]) is not None:
+        jaxpr = apply_backend(backend, jaxpr, placement)
     used = [True] * len(jaxpr.invars) if spec.keep_unused else used_inputs(jaxpr)
     n = len(consts)
     written, passed, taken = {}, [], []  # variables: of consts in the text, and of parameters
@@ -195,6 +199,18 @@ def lower_program(
     seconds = time.perf_counter() - start
     events.record_work(events.LOWER, seconds, fun_name=f"jit({spec.name})")
     return LoweredProgram(module, jaxpr, placement, kept, passed, staged, prepared)
+
+
+def apply_backend(backend: Callable, jaxpr: Jaxpr, placement: Placement) -> Jaxpr:
+    """Return the program that calls `jaxpr` as a backend other than XLA has compiled it."""
+    platform = placement.platform or platform_of(placement.devices[0])
+    if platform != "cpu" or placement.partitioned:
+        count = len(placement.devices)
+        raise NotImplementedError(
+            "jit: compiler_options={'backend': 'c'} must be on one device of the CPU; got "
+            f"{count} of {platform}."
+        )
+    return backend(jaxpr)
 
 
 def add_explicit_shardings(

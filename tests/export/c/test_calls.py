@@ -6,6 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import export, lax, random
+from weft.experimental import serialize_executable
 from weft.export.c import calls
 
 IN_C = [export.compile_in_c]
@@ -57,7 +58,79 @@ def test_libraries_are_kept_on_disk(tmp_path, monkeypatch):
 
 
 def test_errors():
-    with pytest.raises(NotImplementedError, match="compile_in_c: a program must take and give arr"):
-        weft.jit(random.split, passes=IN_C)(random.key(0))
     with pytest.raises(NotImplementedError, match=r"to_c: .*pure_callback.* at .*test_calls\.py"):
         weft.jit(lambda x: weft.pure_callback(np.sin, x, x), passes=IN_C)(np.float32(1))
+
+
+BY_C = {"backend": "c"}
+
+
+def count_calls(jitted, *args):
+    return jitted.lower(*args).as_text().count("_in_c_")
+
+
+def test_the_backend_is_chosen_by_a_compiler_option():
+    """Also for derivatives, mapped calls, and as a part of a program that XLA compiles."""
+    loss = lambda x: jnp.sum(jnp.tanh(x) ** 2)
+    in_c = weft.jit(loss, compiler_options=BY_C)
+    x = np.linspace(0, 1, 4, dtype=np.float32)
+    forms = {
+        "call": lambda f: f,
+        "grad of jit": weft.grad,
+        "jit of grad of jit": lambda f: weft.jit(weft.grad(f)),
+        "vmap of jit": weft.vmap,
+        "jvp of jit": lambda f: lambda x: weft.jvp(f, (x,), (x,))[1],
+        "in a loop": lambda f: weft.jit(
+            lambda x: lax.fori_loop(0, 3, lambda k, s: s + f(x * s), jnp.float32(1))
+        ),
+    }
+    for name, form in forms.items():
+        given = np.stack([x, 2 * x]) if name == "vmap of jit" else x
+        np.testing.assert_allclose(form(in_c)(given), form(loss)(given), 1e-5, err_msg=name)
+        if hasattr(form(in_c), "lower"):
+            assert count_calls(form(in_c), given) > 0, name
+    assert count_calls(weft.jit(loss, compiler_options={"backend": "xla"}), x) == 0
+    assert [e.primitive.name for e in weft.make_jaxpr(in_c)(x).jaxpr.eqns] == ["jit"]
+    assert "tanh" in export.to_c(in_c)(x).source  # of the function itself
+
+
+def test_derivatives_are_compiled_from_c(monkeypatch):
+    written = []
+    write = calls.write_call
+    monkeypatch.setattr(calls, "write_call", lambda jaxpr: written.append(jaxpr) or write(jaxpr))
+    in_c = weft.jit(lambda x: jnp.sum(x**3), compiler_options=BY_C)
+    np.testing.assert_allclose(weft.grad(in_c)(np.float32([1, 2])), [3, 12])
+    assert len(written) == 2  # forwards with what the derivative needs, and backwards
+
+
+def test_keys_are_arguments_and_results():
+    def draw(key):
+        key, other = random.split(key)
+        return key, random.normal(other, (3,))
+
+    in_c = weft.jit(draw, compiler_options=BY_C)
+    (key, x), (want, y) = in_c(random.key(0)), draw(random.key(0))
+    assert key.dtype == want.dtype and key == want
+    np.testing.assert_allclose(x, y, 1e-5)
+    keys, xs = weft.vmap(in_c)(random.split(random.key(0), 2))
+    assert keys.shape == (2,) and xs.shape == (2, 3)
+
+
+def test_errors_of_the_backend():
+    x = np.ones(3, np.float32)
+    with pytest.raises(ValueError, match="backend of compiler_options must be 'xla' or 'c'"):
+        weft.jit(np.sin, compiler_options={"backend": "llvm"})
+    with pytest.raises(ValueError, match="a backend must be chosen before a program is lowered"):
+        weft.jit(jnp.sin).lower(x).compile(BY_C)
+    call = weft.jit(lambda x: weft.pure_callback(np.sin, x, x), compiler_options=BY_C)
+    with pytest.raises(NotImplementedError, match=r"got pure_callback .* at test_calls.py:\d+"):
+        call(x)
+    flags = {**BY_C, "xla_cpu_enable_fast_math": True}
+    inner = weft.jit(jnp.sin, compiler_options=flags)
+    np.testing.assert_allclose(inner(x), np.sin(x), 1e-6)
+    with pytest.raises(ValueError, match=r"got {'xla_cpu_enable_fast_math': True} for sin"):
+        weft.jit(lambda x: inner(x))(x)
+    compiled = weft.jit(jnp.sin, compiler_options=BY_C).lower(x).compile()
+    np.testing.assert_allclose(compiled(x), np.sin(x), 1e-6)
+    with pytest.raises(ValueError, match="got a program of the backend 'c'"):
+        serialize_executable.serialize(compiled)

@@ -8,13 +8,13 @@ from weft import enable_x64, export
 from weft import numpy as jnp
 from weft.export.c.index import Index, index_number
 from weft.export.c.kinds import KINDS
-from weft.export.c.memory import Lives, drop_unused, plan_arena
-from weft.export.c.nodes import Assign, Buffer, For, Let, Load, Role, Store
+from weft.export.c.memory import Lives, drop_unread, drop_unused, plan_arena
+from weft.export.c.nodes import Assign, Buffer, Call, For, Let, Load, Pointer, Role, Store
 
 F32 = KINDS[np.dtype(np.float32)]
 
 
-def make_buffer(name, size=4):
+def make_buffer(name, size=32):
     return Buffer(name, F32, size, Role.WORK)
 
 
@@ -33,7 +33,7 @@ def overlap(a, b):
 def test_memory_is_shared_in_turn():
     a, b, c = map(make_buffer, "abc")
     arena = plan_arena([write(a), read(a), write(b), read(b), write(c), read(b), read(c)])
-    assert a.offset == 0 and arena == (32, [])
+    assert a.offset == 0 and arena == (256, [])
     assert not overlap(b, c)
 
 
@@ -64,6 +64,22 @@ def test_variables_that_nothing_reads_go():
              unread, Store(a, Index(), "t2")]  # fmt: skip
     drop_unused(block)
     assert [type(s) for s in block] == [Let, Store]
+
+
+def test_small_buffers_are_local_arrays():
+    a, b, c = make_buffer("a", 16), make_buffer("b", 17), make_buffer("c", 2)
+    call = Call("sort", [Pointer(c, Index())])
+    arena = plan_arena([write(a), read(a), write(b), read(b), call])
+    assert [x.role for x in (a, b, c)] == [Role.LOCAL, Role.WORK, Role.WORK]
+    assert arena.fixed == 80  # c after b
+
+
+def test_stores_that_nothing_reads_go():
+    a, b = make_buffer("a"), make_buffer("b")
+    first = Let("t1", "float", "{0}", [Load(a, Index())])
+    block = [write(a), first, Store(b, Index(), "t1")]
+    drop_unread(block)
+    assert not block
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -61,9 +61,11 @@ def test_a_folder_for_the_web(tmp_path):
     given = {"w": args[0].ravel().tolist(), "x": args[1].ravel().tolist(), "n": -2,
              "big": 4_000_000_000}  # fmt: skip
     (folder / "test.js").write_text(
-        'import { bind } from "./model.js";\nimport { readFileSync } from "node:fs";\n'
+        'import { bind, load } from "./model.js";\nimport { readFileSync } from "node:fs";\n'
         'const { instance } = await WebAssembly.instantiate(readFileSync("model.wasm"), {});\n'
-        f"const out = bind(instance)({json.dumps(given)});\n"
+        f"const given = {json.dumps(given)}, out = bind(instance)(given);\n"
+        "const call = await load();\ncall(given);\n"  # which reads the file
+        'if (String(call(given).y) !== String(out.y)) throw new Error("load");\n'
         "console.log(JSON.stringify(Object.values(out).map((x) => Array.from(x))));\n"
     )
     told = subprocess.run(["node", "test.js"], cwd=folder, capture_output=True, check=True)

@@ -26,6 +26,8 @@ from weft.export.c.sizes import Limits
 from weft.export.c.source import Parameter, Signature, Source, write_source
 from weft.ffi import include_dir, pycapsule, register_ffi_target
 from weft.options import config
+from weft.passes.physical import has_extended, physical_jaxpr
+from weft.random import key_data, wrap_key_data
 from weft.xla.diskcache import cache_key, disk_cache, fingerprint
 
 # Code for this machine. Sums keep their order and products are not fused with sums, as in `to_c`.
@@ -54,12 +56,13 @@ def compile_in_c(jaxpr: Jaxpr) -> Jaxpr:
     """Return a program that calls the program compiled from C, as a pass of `jit`.
 
     It is for small arrays on the CPU, where XLA's overhead for each operation and each loop step
-    is longer than the computation: loops over a few numbers, filters, equations of motion. `to_c`
+    is longer than the computation: loops over a few numbers, filters, equations of motion.
+    `jit(f, compiler_options={"backend": "c"})` runs it on a function and its derivatives. `to_c`
     writes the same source. The system's compiler compiles it once; the library is stored in the
     disk cache. Large products and convolutions are slower than XLA's.
 
     Args:
-      jaxpr: a program of arrays, whose sizes are numbers.
+      jaxpr: a program of arrays and random keys, whose sizes are numbers.
 
     Returns:
       A program of the same arguments and results, whose only operation is an `ffi_call`.
@@ -72,17 +75,19 @@ def compile_in_c(jaxpr: Jaxpr) -> Jaxpr:
     >>> step(np.float32([2, 3]))
     Array([ 5., 10.], dtype=float32)
     """
-    if any(a.physical is not a for a in (*jaxpr.in_avals, *jaxpr.out_avals)):
-        raise NotImplementedError(
-            "compile_in_c: a program must take and give arrays of numbers; got random keys. Hint: "
-            "random.key_data(key), and random.wrap_key_data within."
-        )
-    source = write_call(jaxpr)
+    plain = physical_jaxpr(jaxpr) if has_extended(jaxpr) else jaxpr
+    source = write_call(plain)
     target = load_target(source)
-    outs = [ShapeDtypeStruct(a.shape, a.dtype) for a in jaxpr.out_avals]
+    outs = [ShapeDtypeStruct(a.shape, a.dtype) for a in plain.out_avals]
     work = [ShapeDtypeStruct((source.workspace,), "uint8")] * bool(source.workspace)
     call = ffi_call(target, [*outs, *work], vmap_method="sequential")
-    called, consts = stage_closed(lambda *xs: call(*xs)[: len(outs)], jaxpr.in_avals)
+
+    def call_on_words(*xs: Any) -> list[Any]:
+        words = [x if a.physical is a else key_data(x) for x, a in zip(xs, jaxpr.in_avals)]
+        results = zip(call(*words), jaxpr.out_avals)
+        return [y if a.physical is a else wrap_key_data(y, dtype=a.dtype) for y, a in results]
+
+    called, consts = stage_closed(call_on_words, jaxpr.in_avals)
     assert not consts
     return called
 

@@ -7,6 +7,7 @@ that are computed where they are read, by the rule of the primitive that makes t
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,6 +53,7 @@ from weft.export.c.scalars import ScalarWriter, find_pattern
 from weft.export.dims import Dim, Size
 from weft.xla.hlo import Value
 
+MAX_TERMS = 4  # of a sum that is written without a loop
 MAX_INLINE = 4  # statements of a function of scalars that is written where it is called
 WHOLE = re.compile(r"\(?(-?)(?:U?INT64_C\()?(\d+)u?\)*")  # an integer in the notation of C
 
@@ -246,7 +248,9 @@ class Emitter:
 
     def load(self, buffer: Buffer, index: Index) -> str:
         """Write a variable that holds an element of a buffer."""
-        kind = buffer.kind
+        kind, at = buffer.kind, index.number
+        if buffer.value is not None and at is not None and not kind.is_half:
+            return write_number(buffer.value.reshape(-1)[at], kind)
         name = self.loads.get((buffer, index))
         if name is None:
             pattern = f"weft_load_{kind.name}({{0}})" if kind.is_half else "{0}"
@@ -374,6 +378,13 @@ class Emitter:
         """Return a variable that holds a reduction."""
         start = self.value(e.start, operands, env, kind)
         wide = KINDS[np.dtype(np.float32)] if kind.is_half else kind
+        few = self.sum_few(e, operands, env, kind, wide)
+        if few is not None:
+            return (
+                self.let(kind.computed, f"weft_round_{kind.name}({{0}})", [few])
+                if wide is not kind
+                else few
+            )
         total = self.let(kind.computed, "{0}", [start], mutable=True)
         with contextlib.ExitStack() as stack:
             inner = dict(env)
@@ -390,6 +401,21 @@ class Emitter:
             self.assign(total, out)
         if kind.is_half:
             return self.let(kind.computed, f"weft_round_{kind.name}({{0}})", [total])
+        return total
+
+    def sum_few(self, e: Any, operands: Any, env: Any, kind: Kind, wide: Kind) -> str | None:
+        """Return a variable that holds a sum of a few terms, written without a loop; else None."""
+        zero = isinstance(e.start, Number) and not isinstance(e.start.value, Expression | Dim)
+        if e.combine is not None or not zero or e.start.value != 0:
+            return None
+        sizes = [self.index(n, operands, env).number for n in e.sizes if isinstance(n, int)]
+        if len(sizes) < len(e.sizes) or not 1 <= math.prod(sizes) <= MAX_TERMS:
+            return None
+        total = ""
+        for place in itertools.product(*map(range, sizes)):
+            at = zip(e.places, map(index_number, place), strict=True)
+            x = self.value(e.body, operands, {**env, **dict(at)}, kind)
+            total = self.add(wide, total, x) if total else x
         return total
 
     def add(self, kind: Kind, x: str, y: str) -> str:

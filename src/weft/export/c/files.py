@@ -129,7 +129,8 @@ struct {camel} {{
 }};
 """
 RUST = """\
-// A call of {name} from Rust. Link with the library that CMakeLists.txt builds.
+// A call of {name} from Rust of edition 2018 or newer. Link with the library of CMakeLists.txt:
+// rustc --edition 2021 main.rs -L build -l static={name} -l m
 use core::ffi::c_void;
 
 {constant}extern "C" {{

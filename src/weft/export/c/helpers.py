@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 
 from weft import dtypes
+from weft.export.c.elementary import ELEMENTARY
 from weft.export.c.kinds import KINDS, PARTS, Kind
 
 BY_NAME = {kind.name: kind for kind in KINDS.values()}
@@ -287,7 +288,7 @@ def fill_template(text: str, kind: Kind) -> str:
 
 def find_helper(name: str) -> str:
     """Return the text of the function of a name; KeyError if there is none."""
-    found = PLAIN.get(name) or HALVES.get(name)
+    found = PLAIN.get(name) or HALVES.get(name) or ELEMENTARY.get(name)
     if found:
         return found
     parts = name.split("_")

@@ -15,15 +15,20 @@ from typing import NamedTuple
 from weft.export.c.nodes import (
     Assign,
     Buffer,
+    Call,
+    Copy,
     For,
     If,
     Let,
+    Pointer,
     Role,
     Statement,
+    Store,
     Switch,
     While,
     blocks_in,
     buffers_in,
+    loads_in,
     walk_statements,
 )
 from weft.export.c.printer import print_block
@@ -31,6 +36,8 @@ from weft.export.c.sizes import find_typical, is_at_least
 from weft.export.dims import Size
 
 ALIGNMENT = 16  # bytes, as vectors of most processors want it
+MAX_LOCAL = 64  # bytes of an array that is a local one, and
+MAX_LOCALS = 4096  # of all of them: stacks of small devices are small
 NAME = re.compile(r"\b[ti]\d+\b")
 
 
@@ -48,6 +55,35 @@ def drop_unused(block: list[Statement], extra: str = "") -> None:
         }
         if not prune(block, unread):
             return
+
+
+def drop_unread(block: list[Statement]) -> None:
+    """Take out the stores to buffers of the arena that nothing in a program reads."""
+    while True:
+        statements = list(walk_statements(block))
+        read = {load.buffer for s in statements for load in loads_in(s)}
+        read |= {s.source.buffer for s in statements if isinstance(s, Copy)}
+        for s in statements:
+            if isinstance(s, Call):
+                read |= {a.buffer for a in s.args if isinstance(a, Pointer)}
+        unread = {b for b in list_used(block) if b.role is Role.WORK and b not in read}
+        if not unread:
+            return
+        prune_stores(block, unread)
+        drop_unused(block)
+
+
+def prune_stores(block: list[Statement], unread: set[Buffer]) -> None:
+    """Take out statements that write to buffers of a set."""
+    for statement in block:
+        for inner in blocks_in(statement):
+            prune_stores(inner, unread)
+    block[:] = [
+        s
+        for s in block
+        if not (isinstance(s, Store) and s.buffer in unread)
+        and not (isinstance(s, Copy) and s.to.buffer in unread)
+    ]
 
 
 def prune(block: list[Statement], unread: set[str]) -> bool:
@@ -121,10 +157,33 @@ class Arena(NamedTuple):
 
 def plan_arena(block: Sequence[Statement]) -> Arena:
     """Give each buffer of the arena its place."""
+    choose_locals(block)
     lives = Lives(block)
     known = [b for b in lives.first if type(b.bytes) is int]
     symbolic = [b for b in lives.first if type(b.bytes) is not int]
     return Arena(place_known(known, lives), place_symbolic(symbolic, lives))
+
+
+def choose_locals(block: Sequence[Statement]) -> None:
+    """Make small buffers local arrays of the function.
+
+    A compiler unrolls loops of a few iterations and holds the elements of local arrays in registers
+    where no pointer refers to them. Stores through other pointers might change a buffer in the
+    arena.
+    """
+    passed = {
+        a.buffer
+        for s in walk_statements(block)
+        for a in (s.args if isinstance(s, Call) else ())
+        if isinstance(a, Pointer)
+    }
+    total = 0
+    for buffer in list_used(block):
+        size = buffer.bytes
+        is_small = type(size) is int and 0 < size <= MAX_LOCAL and total + size <= MAX_LOCALS
+        if buffer.role is Role.WORK and is_small and buffer not in passed:
+            buffer.role = Role.LOCAL
+            total += size
 
 
 def place_symbolic(buffers: Sequence[Buffer], lives: Lives) -> list[Size]:

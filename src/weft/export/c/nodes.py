@@ -25,6 +25,7 @@ class Role(enum.Enum):
     RESULT = enum.auto()  # the caller's, which is written
     CONSTANT = enum.auto()  # part of the program
     WORK = enum.auto()  # part of the arena
+    LOCAL = enum.auto()  # an array of the function, which compilers hold in registers
 
 
 @dataclasses.dataclass(eq=False)

@@ -10,8 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from weft.core.element import Place, Read
 from weft.core.jaxpr import Eqn
-from weft.export.c.emit import Array
+from weft.export.c.emit import Array, Lazy
 from weft.export.c.index import index_number
 from weft.export.c.kinds import KINDS, Kind
 from weft.export.c.nodes import Call
@@ -119,7 +120,7 @@ def arrange(w: Writer, atom: Any, axes: Sequence[int]) -> Array:
     if tuple(axes) == tuple(range(len(x.shape))):
         return x
     to = w.new_array(x.kind, [x.shape[k] for k in axes])
-    with w.loops(to.shape) as index:
-        at = dict(zip(axes, index, strict=True))
-        w.write_element(to, index, w.read(x, [at[k] for k in range(len(x.shape))]))
+    places = [Place(f"i{k}") for k in range(len(axes))]
+    moved = Read(0, tuple([places[axes.index(k)] for k in range(len(axes))]))
+    w.fill(to, Lazy(places, moved, [x], to.shape, x.kind, False, x.buffers))
     return to

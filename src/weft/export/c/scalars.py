@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
+from weft.export.c.elementary import use_elementary
 from weft.export.c.expand import COLLECTIVE, NotInC
 from weft.export.c.helpers import suffix_of
 from weft.export.c.kinds import KINDS, Kind, write_number
@@ -83,7 +84,8 @@ def fill_pattern(pattern: str, kind: Kind) -> str:
     computed = kind.name
     if kind.is_half:
         computed = "f32"
-    return re.sub(r"_N\b", f"_{computed}", pattern).replace("@", suffix_of(kind))
+    pattern = re.sub(r"_N\b", f"_{computed}", pattern).replace("@", suffix_of(kind))
+    return use_elementary(pattern) if kind.computed == "float" else pattern
 
 
 def round_pattern(pattern: str, kind: Kind) -> str:

@@ -17,7 +17,7 @@ from weft.export.c.hoist import hoist
 from weft.export.c.index import Index
 from weft.export.c.kinds import KINDS, PARTS, Kind, list_elements
 from weft.export.c.matrices import MATRICES
-from weft.export.c.memory import ALIGNMENT, Arena, drop_unused, list_used, plan_arena
+from weft.export.c.memory import ALIGNMENT, Arena, drop_unread, drop_unused, list_used, plan_arena
 from weft.export.c.names import make_identifier
 from weft.export.c.nodes import Buffer, For, Let, Role, Statement, blocks_in, walk_statements
 from weft.export.c.printer import print_block, print_function
@@ -167,6 +167,7 @@ def write_source(jaxpr: Jaxpr, signature: Signature, apart: bool = False) -> Sou
         if not is_same_place(value, to):
             w.fill(to, value)
     drop_unused(w.block)
+    drop_unread(w.block)
     hoist(w.block)
     arena = plan_arena(w.block)
     constants = [b for b in list_used(w.block) if b.role is Role.CONSTANT]
@@ -203,6 +204,9 @@ def print_program(
     used = list_used(w.block)
     inner = list_slots(arena) if any(b.slot for b in used) else []
     inner += [declare_buffer(b) for b in used if b.role is Role.WORK]
+    inner += [
+        f"  {b.kind.stored} {b.name}[{b.size}] = {{0}};" for b in used if b.role is Role.LOCAL
+    ]
     tables = []
     head = ["  unsigned char *const work = workspace;" if arena.bytes else "  (void)workspace;"]
     if weights is None:

@@ -76,9 +76,12 @@ export function bind(instance) {{
   }};
 }}
 
-// Fetch the module, and make its function.
+// Fetch the module, or read its file under Node, and make its function.
 export async function load(url = new URL("model.wasm", import.meta.url)) {{
-  const bytes = await (await fetch(url)).arrayBuffer();
+  const isFile = new URL(url, import.meta.url).protocol === "file:" && globalThis.process;
+  const bytes = isFile
+    ? await (await import("node:fs/promises")).readFile(new URL(url, import.meta.url))
+    : await (await fetch(url)).arrayBuffer();
   const {{ instance }} = await WebAssembly.instantiate(bytes, {{}});
   return bind(instance);
 }}
