@@ -21,16 +21,18 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of
 from weft.core.primitive import Body, split_inputs
 from weft.core.stage import stage_closed
 from weft.errors import MissingRule
+from weft.explain.numerics.pairs import Pair
 from weft.explain.numerics.values import (
     F64,
     Operation,
     Part,
     Sampling,
     Value,
+    count_arrays,
     fill_beside,
     find_error,
-    find_roundings,
     is_followed,
+    is_wide,
     plan_operation,
     plan_sampling,
     shorten_shape,
@@ -254,7 +256,7 @@ class Recorder:
             narrow = hold(narrow)
         outs = list(map(Value, narrow))
         if operation is not None:
-            outs = operation.run_beside(ins, narrow, self.depth > 0)
+            outs = operation.run_beside(ins, narrow)
             sampling = plan_sampling(eqn, SAMPLES[0]) if not self.depth else None
             if sampling is not None and not sampling.whole:
                 given = [v.take(s) for v, s in zip(ins, sampling.operands, strict=True)]
@@ -292,7 +294,7 @@ class Recorder:
         sampling = plan_sampling(eqn, limit)
         site = Site(eqn, self.outer, self.depth, remedies)
         self.sites.append(site)
-        look = Look(eqn, operation, ins, outs[which], sampling, limit, self.depth > 0)
+        look = Look(eqn, operation, ins, outs, sampling, limit)
         given = [(r, [read(a) for a in r.leaves]) for r in remedies]
         count = look.lattice.count
 
@@ -483,7 +485,7 @@ class LoopRun(NamedTuple):
             go = goes_on(carry)
             if go.ndim:
                 marks = [
-                    s for a, s in zip(avals, still, strict=True) for _ in range(1 + is_followed(a))
+                    s for a, s in zip(avals, still, strict=True) for _ in range(count_arrays(a))
                 ]
                 choose = lambda x, y: jnp.where(
                     go.reshape(go.shape + (1,) * (x.ndim - go.ndim)), x, y
@@ -514,20 +516,28 @@ def hold(arrays: Sequence[Any]) -> list:
 def flatten_values(values: Sequence[Value]) -> list:
     """Return values as a flat list of arrays.
 
-    A value of a followed type gives two arrays: the narrow value and its counterpart.
+    A value of a followed type gives the narrow value and its counterpart, which may be a pair.
     """
     flat: list[Any] = []
     for v in map(fill_beside, values):
-        flat += [v.narrow] if v.beside is None else [v.narrow, v.beside]
+        if isinstance(v.beside, Pair):
+            flat += [v.narrow, *v.beside]
+        else:
+            flat += [v.narrow] if v.beside is None else [v.narrow, v.beside]
     return flat
 
 
 def collect_values(avals: Sequence[Any], flat: Sequence[Any]) -> list[Value]:
     """Return the values of the given types from the list of `flatten_values`."""
-    arrays = iter(flat)
-    return [
-        Value(next(arrays), next(arrays)) if is_followed(a) else Value(next(arrays)) for a in avals
-    ]
+    arrays, values = iter(flat), []
+    for a in avals:
+        narrow = next(arrays)
+        beside = None
+        if is_followed(a):
+            is_pair = is_wide(a.dtype)
+            beside = Pair(next(arrays), next(arrays)) if is_pair else next(arrays)
+        values.append(Value(narrow, beside))
+    return values
 
 
 # --- the record of an equation --------------------------------------------------------------------
@@ -545,15 +555,15 @@ class Look:
     """Computes the parts of the record of an equation, from its operands and its result."""
 
     def __init__(
-        self, eqn: Eqn, operation: Operation | None, ins: Sequence[Value], out: Value,
-        sampling: Sampling, limit: int, in_loop: bool,
+        self, eqn: Eqn, operation: Operation | None, ins: Sequence[Value],
+        outs: Sequence[Value], sampling: Sampling, limit: int,
     ):  # fmt: skip
-        self.eqn, self.in_loop = eqn, in_loop
-        self.operation = None if operation is None else operation.on_part(sampling)
-        self.ins, self.out = ins, out
-        self.sampling = sampling
-        self.lattice = plan_lattice(typeof(out.narrow).shape, sampling.result, limit)
+        self.eqn = eqn
         self.which = first_followed([v.aval for v in eqn.outvars])
+        self.operation = None if operation is None else operation.on_part(sampling)
+        self.ins, self.outs, self.out = ins, outs, outs[self.which]
+        self.sampling = sampling
+        self.lattice = plan_lattice(typeof(self.out.narrow).shape, sampling.result, limit)
 
     def sample(self, part: Any) -> Any:
         """Return the samples of an array of the shape of the sampled part."""
@@ -591,9 +601,9 @@ class Look:
         ):  # fmt: skip
             return nothing
         if self.operation.paired:
-            narrow = [v.narrow for v in ins]
-            found = find_roundings(self.sampling.eqn, narrow, [out.narrow], self.in_loop)[0]
-            return nothing if found is None else jnp.abs(self.sample(found))
+            rounded = [v.narrow for v in self.outs] if self.sampling.whole else [out.narrow]
+            exact = self.operation.run_beside([Value(v.narrow) for v in ins], rounded)
+            return self.sample(jnp.abs(find_error(exact[self.which])))
         exact = self.run_part(ins, lambda x: x)
         return self.sample(jnp.abs(convert(out.narrow, typeof(exact).dtype) - exact))
 

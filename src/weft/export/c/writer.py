@@ -19,7 +19,7 @@ from weft.core.element import Expression, Number, Read, Reduce, describe_element
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, variables_in
 from weft.export.c.emit import Array, Emitter, Lazy, Scalar, reads_elsewhere
 from weft.export.c.expand import NotInC, refuse
-from weft.export.c.index import Index
+from weft.export.c.index import Index, index_number
 from weft.export.c.kinds import KINDS, write_number
 from weft.export.c.nodes import Copy, For, Statement, Store, loads_in, walk_statements
 from weft.export.c.sizes import find_typical
@@ -30,6 +30,7 @@ from weft.primitives.dot import DotGeneral
 
 MAX_DEPTH = 64  # of values in a row that are computed where they are read: each is a call in Python
 MIN_TERMS = 8  # of sums that are computed a row at a time
+TILE = 16  # elements of a row that are copied from different rows: a cache line of float32
 
 
 class Frame:
@@ -248,8 +249,39 @@ class Writer(Emitter):
                 size = to.size * (to.kind.bits // 8)
                 self.write(Copy(to.pointer, value.pointer, size))
             return
+        if self.is_transposition(value):
+            self.fill_by_tiles(to, value)
+            return
         with self.loops(to.shape) as index:
             self.write_element(to, index, self.read(value, index))
+
+    def is_transposition(self, value: Any) -> bool:
+        """Return True if neighbours in a row are copied from different rows of a large array."""
+        if not isinstance(value, Lazy) or value.computes or len(value.shape) < 2:
+            return False
+        if any(type(n) is not int or n < 2 * TILE for n in value.shape[-2:]):
+            return False
+        block: list[Statement] = []
+        with self.within(block), self.loops(value.shape) as index:
+            self.read(value, index)
+        before, last = ([t.text for t in i.terms] for i in index[-2:])
+        for load in [x for s in walk_statements(block) for x in loads_in(s)]:
+            steps = {t.text: k for t, k in load.index.terms.items() if type(k) is int}
+            if steps.get(before[0]) == 1 and steps.get(last[0], 0) >= TILE:
+                return True
+        return False
+
+    def fill_by_tiles(self, to: Array, value: Lazy) -> None:
+        """Write a transposition: a few elements of each row at a time, whose lines stay cached."""
+        *outer, rows, columns = to.shape
+        assert isinstance(columns, int)
+        for start, count, width in (
+            (0, columns // TILE, TILE),
+            (columns - columns % TILE, 1, columns % TILE),
+        ):
+            with self.loops([*outer, count * bool(width), rows, width]) as (*index, tile, i, j):
+                at = index_number(start).add(tile, TILE).add(j)
+                self.write_element(to, [*index, i, at], self.read(value, [*index, i, at]))
 
     def sums_by_rows(self, value: Lazy) -> bool:
         """Return True if terms of neighbours in a row are neighbours in memory, and of one not."""
