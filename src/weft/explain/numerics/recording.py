@@ -49,6 +49,9 @@ FIRST = 12  # iterations at the start of a loop, which are all recorded
 FIELDS = ("narrow", "wide", "error", "added", "scale", "inherited")
 FACTS = ("nans", "infs", "nans_in", "infs_in", "largest", "wrapped")
 NOTHING = np.float64(0)
+# Operations whose results are 0 only by underflow, if no operand is 0 or infinite.
+VANISHING = frozenset(("mul", "div", "square", "integer_pow", "exp", "exp2", "pow", "reduce_prod"))
+TINY = 5e-324  # the smallest float64: for results that underflow, whose size is unknown
 COPIES = (Elements.MOVED, Elements.SAME_WORDS)
 
 
@@ -578,8 +581,26 @@ class Look:
         ins, out = self.take_operands(), self.out.take(self.sampling.result)
         error = jnp.abs(self.sample(find_error(out)))
         narrow, wide = self.sample(out.narrow), self.sample(widen_value(out))
+        if self.operation is not None and self.operation.paired:
+            wide = jnp.where(self.mark_vanished(ins, narrow), TINY, wide)
         added, scale = self.read_added(ins, out), self.read_scale(ins)
         return [narrow, wide, error, added, scale, self.read_inherited(ins, out)]
+
+    def mark_vanished(self, ins: Sequence[Value], narrow: Any) -> Any:
+        """Return where a result is 0 because it underflows. Pairs have the range of float64."""
+        prim = self.eqn.primitive
+        if prim.name not in VANISHING or dtypes.is_complex(typeof(self.out.narrow).dtype):
+            return jnp.zeros(self.lattice.count, bool)
+        whole = self.out.narrow
+        nonzero = jnp.ones((), bool)
+        for v in ins:
+            x = jnp.asarray(v.narrow)
+            own = (x != 0) & jnp.isfinite(x)
+            nonzero = nonzero & (
+                jnp.all(own, self.eqn.params["axes"]) if "axes" in self.eqn.params else own
+            )
+        shape = shorten_shape(typeof(whole).shape, self.sampling.result)
+        return (narrow == 0) & (self.sample(jnp.broadcast_to(nonzero, shape)) != 0)
 
     def run_part(self, ins: Sequence[Value], change: Callable) -> Any:
         """Return the sampled part of the result, computed in the wide type.
@@ -676,8 +697,7 @@ class Look:
 
 def measure_top(x: Any) -> Any:
     """Return the largest absolute value of an array; NaN if an element is NaN."""
-    if dtypes.is_complex(x.dtype):
-        x = jnp.abs(x)
+    x = jnp.abs(x) if dtypes.is_complex(typeof(x).dtype) else jnp.asarray(x)
     # The bits of |x| are ordered as the numbers are, with NaN above infinity. XLA vectorizes a
     # maximum of integers, but not of floats.
     whole = np.dtype(f"int{8 * x.dtype.itemsize}")
