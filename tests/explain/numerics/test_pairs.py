@@ -92,7 +92,7 @@ def test_functions_have_more_than_90_bits(name):
         assert (abs(found.low) <= abs(found.high) * 2.0**-52).all()
 
 
-def test_constants_are_not_simplified():
+def test_constants_are_not_simplified(kernels_as_for_users):
     """XLA simplifies (x + 1) - 1 to x, for floats too."""
     with weft.enable_x64(True):
         x = jnp.array([1e-20])
@@ -101,7 +101,7 @@ def test_constants_are_not_simplified():
         assert total.low[0] == 1e-20
 
 
-def test_a_product_is_not_contracted_into_a_sum():
+def test_a_product_is_not_contracted_into_a_sum(kernels_as_for_users):
     with weft.enable_x64(True):
         x, y = jnp.asarray(wide(0.1, 10)), jnp.asarray(wide(0.1, 10))
         found = weft.jit(lambda x, y: pairs.multiply_exactly(x * y, y))(x, y)
