@@ -42,7 +42,7 @@ def follow_program(subject: Subject, match: Any = None) -> Followed:
         if follower is None:
             follower = program.jaxpr.memo["numerics"] = make_follower(program.jaxpr, match)
         values = typed_values([*consts, *leaves], program.jaxpr.invars)
-        vectors = [np.asarray(v) for v in follower.jitted(*values)]
+        vectors = [np.asarray(v) for v in follower.jitted(np.uint8(0), *values)]
     groups = [read_records(t, v) for t, v in zip(follower.tapes, vectors, strict=True)]
     return Followed(*groups)
 
@@ -63,7 +63,8 @@ def make_follower(jaxpr: Any, match: Any = None) -> Follower:
     recorder = Recorder(match)
     tapes = Tape(), Tape()
 
-    def fun(*xs: Any) -> list:
+    def fun(zero: Any, *xs: Any) -> list:
+        recorder.zero = zero
         for tape in tapes:
             tape.clear()
         recorder.sites.clear()

@@ -214,6 +214,7 @@ class Recorder:
         self.depth = 0
         self.outer: list[Eqn] = []
         self.take: Any = None  # in a loop: True if this iteration is recorded
+        self.zero: Any = None  # an integer that XLA does not know to be 0
 
     # --- equations ---
 
@@ -256,7 +257,7 @@ class Recorder:
         narrow = eqn.primitive.apply(*[v.narrow for v in ins], **eqn.params)
         operation = None if bodies else plan_operation(eqn)
         if not bodies and eqn.primitive.elements not in COPIES:
-            narrow = hold(narrow)
+            narrow = self.hold(narrow)
         outs = list(map(Value, narrow))
         if operation is not None:
             outs = operation.run_beside(ins, narrow)
@@ -268,6 +269,27 @@ class Recorder:
                 outs = [outs[0]._replace(part=Part(sampling.result, part))]
         self.record(eqn, operation, ins, outs, tape, remedies, read)
         return outs
+
+    def hold(self, arrays: Sequence[Any]) -> list:
+        """Return arrays of which XLA knows nothing but that they are rounded to their dtypes.
+
+        Otherwise XLA contracts a product and a sum into one operation with one rounding, in some of
+        the places where it computes them. It does so through an optimization barrier. An operation
+        on the bits stands in between.
+        """
+        found = []
+        for x in arrays:
+            aval = typeof(x)
+            if self.zero is None or type(aval) is not ShapedArray:
+                pass
+            elif dtypes.is_float(aval.dtype):
+                bits = np.dtype(f"uint{8 * aval.dtype.itemsize}")
+                whole = lax.bitcast_convert_type(x, bits) ^ self.zero.astype(bits)
+                x = lax.bitcast_convert_type(whole, aval.dtype)
+            elif dtypes.is_complex(aval.dtype):
+                x = lax.complex(*self.hold([jnp.real(x), jnp.imag(x)]))
+            found.append(x)
+        return found
 
     def run_once(
         self, eqn: Eqn, bodies: Sequence[Body], ins: Sequence[Value], tape: Tape
@@ -360,6 +382,7 @@ class Recorder:
         carry_avals = [typeof(v.narrow) for v in carry]
         row_avals = [v.aval for v in body.jaxpr.invars[body.carry.stop :]]
         own, was = Tape(), self.take
+        writers: list[Jaxpr] = []
 
         def step(take: Any, seen: Any, *flat: Any) -> list:
             args = collect_values([*carry_avals, *row_avals], flat)
@@ -369,9 +392,10 @@ class Recorder:
             for v in outs:
                 if is_followed(typeof(v.narrow)):
                     bad = bad | ~jnp.all(jnp.isfinite(v.narrow))
-            vector = write_if(take | (bad & ~seen), own)
+            writer, reads = stage_closed(lambda: [own.write()], [])
+            writers.append(writer)
             self.depth -= 1
-            return [vector, take | (bad & ~seen), seen | bad, *flatten_values(outs)]
+            return [*reads, take | (bad & ~seen), seen | bad, *flatten_values(outs)]
 
         flat_carry, flat_rows = flatten_values(carry), flatten_values(rows)
         flag = ShapedArray((), np.dtype(bool))
@@ -379,7 +403,7 @@ class Recorder:
         avals += [typeof(x).update(shape=typeof(x).shape[1:]) for x in flat_rows]
         jaxpr, closed = stage_closed(step, avals)
         slots = SLOTS[min(self.depth + 1, 2)]
-        loop = LoopRun(jaxpr, closed, flat_carry, flat_rows, slots, was)
+        loop = LoopRun(jaxpr, closed, writers[0], flat_carry, flat_rows, slots, was)
         if body.turns is not None:
             outs, record = loop.run_turns(body.turns)
         else:
@@ -392,22 +416,17 @@ class Recorder:
         return collect_values([v.aval for v in eqn.outvars], outs)
 
 
-def write_if(take: Any, tape: Tape) -> Any:
-    """Return the tape of an iteration; zeros if the iteration is not recorded."""
-    jaxpr, consts = stage_closed(lambda: [tape.write()], [])
-    zeros = lambda: jnp.zeros(measure_layout(tape.layout), F64)
-    return lax.cond(take, lambda: jaxpr(*consts)[0], zeros)
-
-
 class LoopRun(NamedTuple):
     """A loop that records: its staged step, its initial carry and its rows.
 
     The step takes a flag to record the iteration, a flag that is True once a NaN or an infinity was
-    seen, the carry, and a row of xs. It returns the tape of the iteration, a flag that is True if
-    the tape was written, the updated flag of NaN and infinities, the carry and the ys.
+    seen, the carry, and a row of xs. It returns the values that the tape is computed from, a flag
+    that is True if the iteration is recorded, the updated flag of NaN and infinities, the carry and
+    the ys.
 
     Attributes:
       jaxpr, consts: the staged step.
+      writer: computes the tape of an iteration.
       carry: the initial carry, flat.
       rows: the xs, flat.
       slots: the maximum number of recorded iterations.
@@ -416,6 +435,7 @@ class LoopRun(NamedTuple):
 
     jaxpr: Jaxpr
     consts: Sequence[Any]
+    writer: Jaxpr
     carry: Sequence[Any]
     rows: Sequence[Any]
     slots: int
@@ -428,7 +448,7 @@ class LoopRun(NamedTuple):
         It has the number of iterations so far, the number of recorded iterations, the flag of NaN
         and infinities, the indices of recorded iterations, and their tapes.
         """
-        length = self.jaxpr.out_avals[0].shape[0]
+        length = self.writer.out_avals[0].shape[0]
         zero = jnp.zeros((), np.int32)
         tapes = jnp.zeros((self.slots, length), F64)
         return zero, zero, jnp.zeros((), bool), jnp.full(self.slots, -1.0, F64), tapes
@@ -438,12 +458,18 @@ class LoopRun(NamedTuple):
         i, k, seen, turns, tapes = record
         if self.take is not None:
             take = take & self.take
-        vector, took, seen, *outs = self.jaxpr(*self.consts, take, seen, *carry, *rows)
+        outs = self.jaxpr(*self.consts, take, seen, *carry, *rows)
+        n = len(self.writer.invars)
+        reads, (took, seen), outs = outs[:n], outs[n : n + 2], outs[n + 2 :]
         slot = jnp.where(k < FIRST, k, FIRST + (k - FIRST) % (self.slots - FIRST))
-        old = lax.dynamic_index_in_dim(tapes, slot, 0, keepdims=False)
-        tapes = lax.dynamic_update_index_in_dim(tapes, jnp.where(took, vector, old), slot, 0)
-        turn = jnp.where(took, i.astype(F64), turns[slot])
-        turns = turns.at[slot].set(turn)
+
+        def write(turns: Any, tapes: Any) -> tuple:
+            # In the branch, so that an iteration that is not recorded writes nothing.
+            vector = self.writer(*reads)[0]
+            tapes = lax.dynamic_update_index_in_dim(tapes, vector, slot, 0)
+            return turns.at[slot].set(i.astype(F64)), tapes
+
+        turns, tapes = lax.cond(took, write, lambda *old: old, turns, tapes)
         record = i + 1, k + took.astype(np.int32), seen, turns, tapes
         n = len(self.carry)
         return record, outs[:n], outs[n:]
@@ -505,15 +531,6 @@ class LoopRun(NamedTuple):
         """Return the record of a loop as a vector, the part of the tape."""
         i, _, _, turns, tapes = record
         return jnp.concatenate([to_numbers(i), turns, tapes.ravel()])
-
-
-def hold(arrays: Sequence[Any]) -> list:
-    """Return arrays behind an optimization barrier, so that each is rounded to its dtype.
-
-    Otherwise XLA could fuse operations, such as a product and a sum, and skip the rounding.
-    """
-    plain = all(type(typeof(x)) is ShapedArray for x in arrays)
-    return list(lax.optimization_barrier(list(arrays))) if arrays and plain else list(arrays)
 
 
 def flatten_values(values: Sequence[Value]) -> list:
