@@ -130,7 +130,7 @@ class Pair:
 
     def _find_line(self, eqn: Eqn) -> Line | None:
         """Return the line of an operation along the axis of time; None if it has none."""
-        known = [None if type(a) is Literal else self.axes.get(a) for a in eqn.invars]
+        known = [self.axes.get(a) if isinstance(a, Var) else None for a in eqn.invars]
         if eqn is self.second or all(k is None for k in known):
             return None
         for line in find_every_line(eqn):
@@ -212,61 +212,20 @@ class Pair:
 
     def _run_second(self, env: dict[Var, Any], size: int, starts: tuple[list, list]) -> None:
         """Run the segments from the last to the first, and add their results to `env`."""
-        n, m = count_groups(self.first.params)
         second = self.second
-        k = sum(count_groups(second.params)[:1])
-        number = count_groups(second.params)[1]
-        carry_vars = second.outvars[:number]
-        stacked = [v for v in self.kept if v not in self.first.outvars]
-        totals = list(self.totals)
-        avals = [total_type(v.aval) for v in totals]
+        k, number = count_groups(second.params)
+        stacked, totals = self._list_stacked(), list(self.totals)
         state = [
             *[read(env, a) for a in second.invars[k : k + number]],
-            *[fill(a, self.totals[v].start) for v, a in zip(totals, avals, strict=True)],
+            *[fill(total_type(v.aval), self.totals[v].start) for v in totals],
             *[zeros(v.aval.strong()) for v in stacked],
         ]
-        inside = {*self._made_inside(), *self.first.outvars[m:]}
-        atoms = [a for e in (self.first, *self.lines) for a in e.invars]
-        free = [v for v in dict.fromkeys(variables_in(atoms)) if v not in inside]
+        free = self._list_free()
 
-        def segment(start: Any, length: int, free_now: Sequence, state: Sequence, at: Any) -> list:
-            given = dict(zip(free, free_now, strict=True))
-            pick = lambda a: a.read() if type(a) is Literal else given[a]
-            rows = [take_slice(pick(a), 0, start, length) for a in self.first.invars[n + m :]]
-            consts = list(map(pick, self.first.invars[:n]))
-            outs = self._run_rows(self.first, consts, at, rows, length)
-            own = dict(zip(self.first.outvars[m:], outs[m:], strict=True))
-            carry: Sequence = state[:number]
-            for eqn, line in self.lines.items():
-                axes = line.operands if line is not None else (
-                    (None,) * (k + number) + (0,) * (len(eqn.invars) - k - number)
-                )  # fmt: skip
-                ins = []
-                for a, axis in zip(eqn.invars, axes, strict=True):
-                    if type(a) is not Literal and a in own:
-                        ins.append(own[a])
-                    else:
-                        x = pick(a)
-                        ins.append(x if axis is None else take_slice(x, axis, start, length))
-                current.source = inner_source(eqn.source)
-                if line is None:
-                    outs = self._run_rows(eqn, ins[:k], carry, ins[k + number :], length)
-                    carry = outs[:number]
-                    own.update(zip(eqn.outvars[number:], outs[number:], strict=True))
-                else:
-                    own.update(zip(eqn.outvars, line.apply(eqn, ins, start, length), strict=True))
-            end = number + len(totals)
-            sums = [
-                self.totals[v].join(x, convert(own[v], typeof(x).dtype))
-                for v, x in zip(totals, state[number:end], strict=True)
-            ]
-            wholes = [
-                put_slice(x, convert(own[v], typeof(x).dtype), self.axes[v], start)
-                for v, x in zip(stacked, state[end:], strict=True)
-            ]
-            kinds = [typeof(x).dtype for x in state]
-            found = [*carry, *sums, *wholes]
-            return [convert(x, d) for x, d in zip(found, kinds, strict=True)]
+        def segment(start: Any, length: int, values: Sequence, state: Sequence, at: Any) -> list:
+            given = dict(zip(free, values, strict=True))
+            own, carry = self._reverse(given, start, length, state[:number], at)
+            return [*carry, *self._update(own, start, state[number:])]
 
         def body(given: Sequence, state: Sequence, rows: Sequence) -> list:
             return segment(self._place(size, rows[-1]), size, given, state, rows[:-1])
@@ -278,8 +237,74 @@ class Pair:
             state = segment(start, rest, given, state, of_rest)
         count = self.length // size
         state = self._loop(body, given, state, [*each, count_up(count)], count, True)
-        for v, x in zip([*carry_vars, *totals, *stacked], state, strict=True):
+        for v, x in zip([*second.outvars[:number], *totals, *stacked], state, strict=True):
             env[v] = convert(x, v.aval.dtype, v.aval.weak_type)
+
+    def _list_stacked(self) -> list[Var]:
+        """Return the values of the segments that are stacked for all of time."""
+        return [v for v in self.kept if v not in self.first.outvars]
+
+    def _list_free(self) -> list[Var]:
+        """Return the values that segments read from outside."""
+        _, m = count_groups(self.first.params)
+        inside = {*self._made_inside(), *self.first.outvars[m:]}
+        atoms = [a for e in (self.first, *self.lines) for a in e.invars]
+        return [v for v in dict.fromkeys(variables_in(atoms)) if v not in inside]
+
+    def _reverse(
+        self, given: dict[Var, Any], start: Any, length: int, carry: Sequence, at: Sequence
+    ) -> tuple[dict[Var, Any], Sequence]:
+        """Compute the values of a segment again, and go back through it.
+
+        Args:
+          given: the values from outside.
+          start, length: the place of the segment.
+          carry: the carry of the second scan at the end of the segment.
+          at: the carry of the first scan at the start of the segment.
+
+        Returns:
+          The values that are cut and the sums, of the segment; the carry of the second scan.
+        """
+        n, m = count_groups(self.first.params)
+        k, number = count_groups(self.second.params)
+        pick = lambda a: a.read() if type(a) is Literal else given[a]
+        rows = [take_slice(pick(a), 0, start, length) for a in self.first.invars[n + m :]]
+        consts = list(map(pick, self.first.invars[:n]))
+        outs = self._run_rows(self.first, consts, at, rows, length)
+        own = dict(zip(self.first.outvars[m:], outs[m:], strict=True))
+        for eqn, line in self.lines.items():
+            whole = (None,) * (k + number)
+            axes = (
+                (*whole, *[0] * (len(eqn.invars) - k - number)) if line is None else line.operands
+            )
+            ins = []
+            for a, axis in zip(eqn.invars, axes, strict=True):
+                x = own[a] if isinstance(a, Var) and a in own else pick(a)
+                is_cut = axis is None or (isinstance(a, Var) and a in own)
+                ins.append(x if is_cut else take_slice(x, axis, start, length))
+            current.source = inner_source(eqn.source)
+            if line is None:
+                outs = self._run_rows(eqn, ins[:k], carry, ins[k + number :], length)
+                carry = outs[:number]
+                own.update(zip(eqn.outvars[number:], outs[number:], strict=True))
+            else:
+                own.update(zip(eqn.outvars, line.apply(eqn, ins, start, length), strict=True))
+        kinds = [v.aval.dtype for v in self.second.outvars[:number]]
+        return own, [convert(x, d) for x, d in zip(carry, kinds, strict=True)]
+
+    def _update(self, own: dict[Var, Any], start: Any, state: Sequence) -> list:
+        """Return the sums so far and the stacked values, with those of a segment."""
+        n = len(self.totals)
+        own = {v: x for v, x in own.items() if v in self.totals or v in self.kept}
+        sums = [
+            convert(total.join(x, convert(own[v], typeof(x).dtype)), typeof(x).dtype)
+            for (v, total), x in zip(self.totals.items(), state[:n], strict=True)
+        ]
+        wholes = [
+            put_slice(x, convert(own[v], typeof(x).dtype), self.axes[v], start)
+            for v, x in zip(self._list_stacked(), state[n:], strict=True)
+        ]
+        return [*sums, *wholes]
 
     def _loop(
         self, body: Any, given: Sequence, state: Sequence, rows: Sequence, count: int, back: bool

@@ -364,7 +364,7 @@ def plan_trees(pattern: Matrix, columns: np.ndarray) -> tuple[Coloring, int]:
     for k in reversed(order):  # the last are the lowest
         if above[k] >= 0:
             terms[above[k]] += terms[k]
-    rounds = []
+    rounds: list[Round] = []
     reach = above
     while (reach >= 0).any():
         sources = np.flatnonzero(reach >= 0)

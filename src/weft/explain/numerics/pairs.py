@@ -154,7 +154,7 @@ def divide(x: Pair, y: Pair) -> Pair:
     return add(join(first, second), pair_of(third))
 
 
-def square(x: Pair) -> Pair:
+def square_pair(x: Pair) -> Pair:
     """Return x * x."""
     return multiply(x, x)
 
@@ -169,7 +169,7 @@ def sqrt(x: Pair) -> Pair:
 def cbrt(x: Pair) -> Pair:
     """Return the cube root, by a step of Newton's method."""
     root = jnp.cbrt(x.high)
-    rest = subtract(x, multiply(square(pair_of(root)), pair_of(root)))
+    rest = subtract(x, multiply(square_pair(pair_of(root)), pair_of(root)))
     return join(root, rest.high / (3 * root * root))
 
 
@@ -180,7 +180,7 @@ def power(x: Pair, n: int) -> Pair:
         if left & 1:
             found = factor if found is None else multiply(found, factor)
         left >>= 1
-        factor = square(factor) if left else factor
+        factor = square_pair(factor) if left else factor
     if found is None:
         return number(1, x.high)
     return divide(number(1, x.high), found) if n < 0 else found
@@ -260,7 +260,7 @@ def reduce_exp(x: Pair) -> tuple[Pair, Any]:
     found = multiply(series, small)
 
     def double(i: Any, e: Pair) -> Pair:
-        return add(scale(e, 2.0), square(e))
+        return add(scale(e, 2.0), square_pair(e))
 
     return lax.fori_loop(0, HALVINGS, double, found), k
 
@@ -288,7 +288,7 @@ def log(x: Pair) -> Pair:
     grown = expm1(pair_of(-start))
     one = number(1, start)
     off = add(subtract(part, one), multiply(part, grown))
-    found = add(pair_of(start), subtract(off, scale(square(off), 0.5)))
+    found = add(pair_of(start), subtract(off, scale(square_pair(off), 0.5)))
     return add(found, multiply(number(LN2, k), pair_of(k)))
 
 
@@ -297,7 +297,7 @@ def log1p(x: Pair) -> Pair:
     start = jnp.log1p(x.high)
     grown = expm1(pair_of(-start))
     off = add(add(x, grown), multiply(x, grown))
-    near = add(pair_of(start), subtract(off, scale(square(off), 0.5)))
+    near = add(pair_of(start), subtract(off, scale(square_pair(off), 0.5)))
     far = log(add(x, number(1, start)))
     return choose(jnp.abs(x.high) < 0.5, near, far)
 
@@ -359,8 +359,8 @@ def tanh(x: Pair) -> Pair:
 def asinh(x: Pair) -> Pair:
     """Return the inverse of the hyperbolic sine."""
     size, one = absolute(x), number(1, x.high)
-    root = sqrt(add(one, square(size)))
-    found = log1p(add(size, divide(square(size), add(one, root))))
+    root = sqrt(add(one, square_pair(size)))
+    found = log1p(add(size, divide(square_pair(size), add(one, root))))
     return choose(x.high < 0, negate(found), found)
 
 
@@ -400,7 +400,7 @@ def turn(x: Pair) -> tuple[Pair, Pair]:
     rest = x
     for part in HALF_PI:
         rest = subtract(rest, multiply_exactly(k, jnp.full_like(k, part)))
-    squared = negate(square(rest))
+    squared = negate(square_pair(rest))
     odd = sum_series(squared, [Fraction(1, math.factorial(2 * n + 1)) for n in range(15)])
     even = sum_series(squared, [Fraction(1, math.factorial(2 * n)) for n in range(15)])
     sine, cosine = multiply(odd, rest), even
