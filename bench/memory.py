@@ -1,4 +1,4 @@
-"""Ten programs that need more memory than there is: `jit(f)` dies, `jit(f, memory=...)` runs.
+"""Eleven programs that need more memory than there is: `jit(f)` dies, `jit(f, memory=...)` runs.
 
     python bench/memory.py [name ...]
 
@@ -53,6 +53,10 @@ def programs():
 
         return (lax.scan(step, x[0], x)[0] ** 2).mean()
 
+    def sequence_loss(w, h):
+        step = lambda h, _: (jnp.tanh(0.4 * w @ h + 0.1), None)
+        return lax.scan(step, h, None, length=700_000)[0].sum()
+
     def histogram(x):
         return nn.one_hot((abs(x) * 100).astype(int), 512).sum(0)
 
@@ -75,6 +79,7 @@ def programs():
         "gradient of a deep network": (
             weft.grad(lambda w, x: deep_loss(w, x)), [(16, 64, 64), (120_000, 64)]),
         "gradient of a recurrence": (weft.grad(recurrent_loss), [(16, 16), (90, 50_000, 16)]),
+        "gradient of a long sequence": (weft.grad(sequence_loss), [(64, 64), (64,)]),
         "histogram": (histogram, [(250_000,)]),
         "largest of outer products": (outer_products, [(30_000, 64)] * 2),
         "forces": (forces, [(5_500, 3), (5_500,)]),

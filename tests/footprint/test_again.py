@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import weft
+import weft.numpy as jnp
 from tests.footprint.test_chunks import check, flatten_program
 from tests.footprint.test_limit import arrays, chaotic_loss
+from weft import lax
 from weft.footprint.again import list_recomputing
 from weft.footprint.estimate import Measure
 
@@ -25,3 +27,13 @@ def test_a_recurrence_keeps_its_carry():
 def test_programs_that_keep_nothing():
     jaxpr, _ = flatten_program(lambda x: x + 1, [np.zeros(4, np.float32)])
     assert [*list_recomputing(jaxpr, 0, 0)] == []
+
+
+def test_a_scan_reads_values_that_are_computed():
+    def loss(w, x):
+        rows = jnp.sin(x) * w[0]
+        return jnp.sum(lax.scan(lambda h, r: (jnp.tanh(w @ h + r), None), jnp.tanh(x[0]), rows)[0])
+
+    jaxpr, args = flatten_program(weft.grad(loss), arrays((8, 8), (12, 8)))
+    found = [*list_recomputing(jaxpr, 1000, 1)]
+    check([(jaxpr, found[0][0])], [args], ["scan"])

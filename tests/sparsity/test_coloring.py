@@ -1,8 +1,11 @@
 """Plans for computing sparse matrices, on random patterns: every entry is found."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse
+import scipy.sparse.csgraph
 
 from weft.sparsity import coloring
 
@@ -28,8 +31,10 @@ def check(plan, matrix):
     rows = np.arange(plan.row_count)[:, None] == plan.rows
     right, left = (matrix @ columns.astype(float)).T, rows.astype(float) @ matrix
     pairs = zip(plan.from_left, plan.colors, plan.places, strict=True)
-    found = [(left if side else right)[color, place] for side, color, place in pairs]
-    np.testing.assert_allclose(found, matrix.data)
+    found = np.array([(left if side else right)[color, place] for side, color, place in pairs])
+    for targets, sources, sign in plan.rounds:
+        np.add.at(found, targets, sign * found[sources])
+    np.testing.assert_allclose(found, matrix.data, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("mode", ["auto", "forward", "reverse", "both"])
@@ -41,7 +46,8 @@ def test_entries_of_random_matrices(mode):
         check(coloring.plan(scipy.sparse.csr_array(full), mode), matrix)
 
 
-def test_entries_of_random_symmetric_matrices():
+@pytest.mark.parametrize("kind", ["auto", "star", "acyclic"])
+def test_entries_of_random_symmetric_matrices(kind):
     rng = np.random.default_rng(1)
     for k in range(100):
         n = rng.integers(1, 14)
@@ -49,7 +55,7 @@ def test_entries_of_random_symmetric_matrices():
         full |= full.T
         values = rng.normal(size=(n, n))
         matrix = scipy.sparse.csr_array(full * (values + values.T))
-        check(coloring.plan_symmetric(scipy.sparse.csr_array(full)), matrix)
+        check(coloring.plan_symmetric(scipy.sparse.csr_array(full), kind), matrix)
 
 
 def test_numbers_of_products():
@@ -61,6 +67,56 @@ def test_numbers_of_products():
     # Five would do for the grid; the first color that fits, row by row, takes no more than seven.
     assert count(grid(20)) <= 7
     assert coloring.count_products(coloring.plan_symmetric(grid(20))) <= 6
+
+
+def band(n, width):
+    """The pattern with `width` diagonals on each side of the main one."""
+    offsets = range(-width, width + 1)
+    ones = [1.0] * (2 * width + 1)
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(ones, offsets=offsets, shape=(n, n)) > 0)
+
+
+def is_acyclic(pattern, colors):
+    """Each two colors have fewer edges than columns in each connected part."""
+    for a, b in itertools.combinations(range(colors.max(initial=-1) + 1), 2):
+        own = np.flatnonzero((colors == a) | (colors == b))
+        part = scipy.sparse.csr_array(pattern)[own][:, own]
+        edges = (part.nnz - np.count_nonzero(part.diagonal())) // 2
+        parts, _ = scipy.sparse.csgraph.connected_components(part)
+        if edges != len(own) - parts:
+            return False
+    return True
+
+
+def test_colors_of_each_pair_form_trees():
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        n = rng.integers(2, 20)
+        full = rng.random((n, n)) < rng.random() / 2
+        pattern = scipy.sparse.csr_array(full | full.T)
+        colors = coloring.color_acyclically(pattern)
+        assert is_acyclic(pattern, colors)
+        stars = coloring.color_stars(pattern)
+        assert is_acyclic(pattern, stars)  # each star coloring is acyclic
+
+
+def test_acyclic_colorings_take_fewer_products():
+    count = lambda pattern, kind: coloring.plan_symmetric(pattern, kind).column_count
+    for width in (1, 2, 3):
+        assert count(band(40, width), "acyclic") == width + 1
+        assert count(band(40, width), "star") == 2 * width + 1
+    assert count(grid(20), "acyclic") <= 4
+    assert count(arrow(50), "acyclic") == 2
+    # Sums of up to 20 terms are taken, those along a long band are not.
+    assert count(band(20, 1), "auto") == 2
+    assert count(band(200, 1), "auto") == 3
+
+
+def test_long_substitutions_take_few_rounds():
+    plan = coloring.plan_symmetric(band(1000, 1), "acyclic")
+    assert len(plan.rounds) <= 10
+    matrix = scipy.sparse.csr_array(band(1000, 1) * 1.0)
+    check(plan, matrix)
 
 
 def test_matrices_without_entries():

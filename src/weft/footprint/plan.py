@@ -16,6 +16,7 @@ from weft.footprint.again import list_recomputing
 from weft.footprint.chunks import split_region
 from weft.footprint.estimate import Measure, Peak, measure_body
 from weft.footprint.regions import Grower, Region
+from weft.footprint.segments import list_pairs
 from weft.passes.inline import inline_calls
 from weft.passes.rewrite import rewrite_held
 
@@ -93,7 +94,7 @@ def find_change(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Candi
     Recomputation costs time, so it is tried only if slices do not make the program fit.
     """
     best = None
-    for list_changes in (list_splits, list_inner, list_repeats):
+    for list_changes in (list_splits, list_inner, list_in_segments, list_repeats):
         for found in list_changes(jaxpr, peak, limit, measure):
             if best is None or found.rank(limit) < best.rank(limit):
                 best = found
@@ -183,6 +184,29 @@ def list_inner(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterat
             where = f"in {eqn.primitive.name}: "
             step = f"\n  {where}".join(plan.steps)
             yield Candidate(changed, measure.estimate(changed), where + step)
+
+
+def list_in_segments(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterator[Candidate]:
+    """Yield programs that run a scan and its reverse in segments.
+
+    The number of segments is doubled until the program fits, or needs no less memory.
+    """
+    for pair in list_pairs(jaxpr):
+        best = None
+        count = 2
+        while count < pair.length:
+            split = pair.split(count)
+            found = measure.estimate(split)
+            if best is not None and found.bytes > GAIN * best.peak.bytes:
+                break
+            made = describe_maker(pair.first.source, "scan")
+            text = f"the {pair.length} iterations {made} in {count} segments, computed again"
+            best = Candidate(split, found, text)
+            if found.bytes <= limit:
+                break
+            count *= 2
+        if best is not None:
+            yield best
 
 
 def list_repeats(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterator[Candidate]:

@@ -300,10 +300,26 @@ def write_stages(
         rest += own
     inputs = [*early.invars, *saved, *late.invars]
     return (
-        early.replace(outvars=[*early.outvars, *saved], eqns=first),
+        early.replace(outvars=[*early.outvars, *saved], eqns=put_makers_first(first)),
         late.replace(invars=inputs, eqns=rest),
         len(saved),
     )
+
+
+def put_makers_first(eqns: Sequence[Eqn]) -> list[Eqn]:
+    """Return equations in an order in which each follows those that make its operands."""
+    makers = {v: e for e in eqns for v in e.outvars}
+    found: dict[Eqn, None] = {}
+    waiting = list(reversed(eqns))
+    while waiting:
+        eqn = waiting[-1]
+        before = [makers[v] for v in variables_in(eqn.invars) if v in makers]
+        before = [e for e in before if e not in found]
+        if before:
+            waiting += before
+        else:
+            found[waiting.pop()] = None
+    return list(found)
 
 
 def enclose(

@@ -15,6 +15,15 @@ import numpy as np
 import scipy.sparse
 
 Matrix = scipy.sparse.csr_array
+MAX_TERMS = 32  # of an entry that is found by substitution, unless the user asks for more
+
+
+class Round(NamedTuple):
+    """A step of a substitution: `values[targets] += sign * values[sources]`, all at once."""
+
+    targets: np.ndarray
+    sources: np.ndarray
+    sign: int
 
 
 class Coloring(NamedTuple):
@@ -23,7 +32,8 @@ class Coloring(NamedTuple):
     `columns[j]` is the color of column j: a product with a vector from the right adds up the
     columns of one color. `rows[i]` is the color of row i, for products with vectors from the left.
     Columns and rows of color -1 are in no product. Entry k of the pattern is at `places[k]` of the
-    product of color `colors[k]`, from the left where `from_left[k]`.
+    product of color `colors[k]`, from the left where `from_left[k]`. If there are `rounds`, that is
+    an element of a product with other entries in it, which the rounds subtract.
     """
 
     columns: np.ndarray
@@ -31,6 +41,7 @@ class Coloring(NamedTuple):
     from_left: np.ndarray
     colors: np.ndarray
     places: np.ndarray
+    rounds: Sequence[Round] = ()
 
     @property
     def column_count(self) -> int:
@@ -86,10 +97,7 @@ def color_stars(pattern: Matrix) -> np.ndarray:
     has three colors or more. Then each entry is the only one of its color in its row or in its
     column.
     """
-    starts, columns = pattern.indptr.tolist(), pattern.indices.tolist()
-    near = [columns[a:b] for a, b in itertools.pairwise(starts)]
-    empty = [not row for row in near]
-    near = [[w for w in row if w != v] for v, row in enumerate(near)]
+    near, empty = list_neighbors(pattern)
     return choose_order(pattern, 0, lambda order: color_stars_greedily(near, empty, order))
 
 
@@ -131,6 +139,74 @@ def color_stars_greedily(
                 centers[v] |= 1 << color
                 centers[first[w][found]] |= 1 << color
     return np.array(colors, int)
+
+
+def color_acyclically(pattern: Matrix) -> np.ndarray:
+    """Return an acyclic coloring of the columns of a symmetric matrix.
+
+    Columns with an entry in each other's row have different colors, and each cycle of columns has
+    three colors or more. So the entries between columns of two colors form trees.
+    """
+    near, empty = list_neighbors(pattern)
+    return choose_order(pattern, 0, lambda order: color_acyclically_greedily(near, empty, order))
+
+
+def color_acyclically_greedily(
+    near: Sequence[Sequence[int]], empty: Sequence[bool], order: Sequence[int]
+) -> np.ndarray:
+    """Give each column, in an order, the first color that an acyclic coloring allows.
+
+    Arguments as for `color_stars_greedily`. A column of one color is in one tree with each other
+    color. Trees are sets that are joined as columns get their colors. A column may not get a color
+    if two columns near it, of another color, are in one tree with it already.
+
+    Source: A. H. Gebremedhin, A. Tarafdar, F. Manne, A. Pothen, "New acyclic and star coloring
+    algorithms with application to computing Hessians", SIAM J. Sci. Comput. 29 (2007).
+    """
+    colors = [-1] * len(near)
+    trees: list[dict[int, int]] = [{} for _ in near]  # by the other color
+    parents: list[int] = []
+
+    def find(tree: int) -> int:
+        while parents[tree] != tree:
+            parents[tree] = tree = parents[parents[tree]]
+        return tree
+
+    def find_tree(v: int, color: int) -> int:
+        if color not in trees[v]:
+            trees[v][color] = len(parents)
+            parents.append(len(parents))
+        return find(trees[v][color])
+
+    for v in order:
+        if empty[v]:
+            continue
+        taken = 0
+        groups: dict[int, list[int]] = {}
+        for w in near[v]:
+            if colors[w] >= 0:
+                taken |= 1 << colors[w]
+                groups.setdefault(colors[w], []).append(w)
+        for group in groups.values():
+            seen: set[int] = set()
+            for w in group if len(group) > 1 else ():
+                own = {(c, find(tree)) for c, tree in trees[w].items() if not taken >> c & 1}
+                for c, tree in own:
+                    taken |= (tree in seen) << c
+                seen.update(tree for _, tree in own)
+        color = colors[v] = (~taken & (taken + 1)).bit_length() - 1
+        for other, group in groups.items():
+            for w in group:
+                parents[find_tree(w, color)] = find_tree(v, other)
+    return np.array(colors, int)
+
+
+def list_neighbors(pattern: Matrix) -> tuple[list[list[int]], list[bool]]:
+    """Return, for each column, the others with an entry in its row; and if it has no entry."""
+    starts, columns = pattern.indptr.tolist(), pattern.indices.tolist()
+    near = [columns[a:b] for a, b in itertools.pairwise(starts)]
+    empty = [not row for row in near]
+    return [[w for w in row if w != v] for v, row in enumerate(near)], empty
 
 
 def choose_order(pattern: Matrix, least: int, color: Callable[[Any], np.ndarray]) -> np.ndarray:
@@ -235,9 +311,28 @@ def turn(plan: Coloring, pattern: Matrix) -> Coloring:
     return Coloring(plan.rows, plan.columns, from_left, colors, places)
 
 
-def plan_symmetric(pattern: Matrix) -> Coloring:
-    """Return the plan for a symmetric matrix, where an entry may be read at (i, j) or at (j, i)."""
+def plan_symmetric(pattern: Matrix, coloring: str = "auto") -> Coloring:
+    """Return the plan for a symmetric matrix, where an entry may be read at (i, j) or at (j, i).
+
+    Args:
+      pattern: the pattern.
+      coloring: "star" reads each entry; "acyclic" finds some by substitution; "auto" takes the
+        acyclic coloring if it has fewer colors and no entry takes more than `MAX_TERMS` terms,
+        as each term adds its rounding error.
+    """
     pattern = Matrix(pattern)
+    stars = plan_stars(pattern) if coloring != "acyclic" else None
+    if stars is not None and (coloring == "star" or stars.column_count <= 2):
+        return stars
+    columns = color_acyclically(pattern)
+    if stars is not None and columns.max(initial=-1) + 1 >= stars.column_count:
+        return stars
+    found, terms = plan_trees(pattern, columns)
+    return stars if stars is not None and terms > MAX_TERMS else found
+
+
+def plan_stars(pattern: Matrix) -> Coloring:
+    """Return the plan that reads each entry of a symmetric matrix from a star coloring."""
     columns = color_stars(pattern)
     of = list_rows(pattern)
     # An entry can be read in its own row if no other column of its color has an entry there.
@@ -247,6 +342,101 @@ def plan_symmetric(pattern: Matrix) -> Coloring:
     places = np.where(alone, of, pattern.indices)
     none = np.full(pattern.shape[0], -1)
     return Coloring(columns, none, np.zeros(len(of), bool), colors, places)
+
+
+def plan_trees(pattern: Matrix, columns: np.ndarray) -> tuple[Coloring, int]:
+    """Return the plan for a symmetric matrix from an acyclic coloring.
+
+    In a tree of two colors, the product of a column's row has the entry of the column with its
+    parent, plus those with its children. So an entry is the sum of the products at the column and
+    at all columns below it, with alternating signs. The sums over up to 2**k levels are doubled.
+
+    Returns:
+      The plan, and the largest number of terms of an entry.
+    """
+    of, at = list_rows(pattern), pattern.indices
+    numbers = {pair: k for k, pair in enumerate(zip(of.tolist(), at.tolist(), strict=True))}
+    above, order = hang_trees(pattern, columns, numbers)
+    child = np.arange(len(of))  # the number of the entry (column, parent) for both its places
+    for k in order:
+        child[numbers[at[k], of[k]]] = k
+    terms = np.ones(len(of), int)
+    for k in reversed(order):  # the last are the lowest
+        if above[k] >= 0:
+            terms[above[k]] += terms[k]
+    rounds: list[Round] = []
+    reach = above
+    while (reach >= 0).any():
+        sources = np.flatnonzero(reach >= 0)
+        rounds.append(Round(reach[sources], sources, 1 if rounds else -1))
+        reach = np.where(reach >= 0, reach[reach], -1)
+    colors, places = columns[at[child]], of[child]
+    kept = [copy_round(r, child, len(of)) for r in rounds]
+    none = np.full(pattern.shape[0], -1)
+    plan = Coloring(columns, none, np.zeros(len(of), bool), colors, places, kept)
+    return plan, int(terms.max(initial=0))
+
+
+def copy_round(round: Round, child: np.ndarray, count: int) -> Round:
+    """Return a round that also updates the transposed entries, whose values are equal."""
+    twin = np.full(count, -1)
+    other = np.flatnonzero(child != np.arange(count))
+    twin[child[other]] = other
+    has = twin[round.targets] >= 0
+    targets = np.concatenate([round.targets, twin[round.targets[has]]])
+    sources = np.concatenate([round.sources, round.sources[has]])
+    return Round(targets, sources, round.sign)
+
+
+def hang_trees(
+    pattern: Matrix, columns: np.ndarray, numbers: dict[tuple[int, int], int]
+) -> tuple[np.ndarray, list[int]]:
+    """Return trees of two colors, each hung at its middle.
+
+    Returns:
+      For the number of each entry (column, parent) that of (parent, its parent), or -1; and the
+      numbers of the entries (column, parent), from the roots down.
+    """
+    near, _ = list_neighbors(pattern)
+    by_color: list[dict[int, list[int]]] = [{} for _ in near]
+    for v, row in enumerate(near):
+        for w in row:
+            by_color[v].setdefault(int(columns[w]), []).append(w)
+    above, order, seen = np.full(len(numbers), -1), [], set()
+    for v, groups in enumerate(by_color):
+        for color in groups:
+            pair = int(columns[v]), color
+            if (v, color) in seen:
+                continue
+            walk = lambda root, pair=pair: walk_tree(by_color, columns, pair, root)
+            path = walk(walk(v)[-1][0])  # from one end of the longest path
+            parents = dict(path)
+            w, steps = path[-1][0], [path[-1][0]]
+            while parents[w] >= 0:
+                w = parents[w]
+                steps.append(w)
+            for w, p in walk(steps[len(steps) // 2]):
+                seen.add((w, pair[0] if columns[w] == pair[1] else pair[1]))
+                if p >= 0:
+                    parents[w] = p
+                    order.append(numbers[w, p])
+                else:
+                    parents[w] = -1
+                grand = parents[p] if p >= 0 else -1
+                if grand >= 0:
+                    above[numbers[w, p]] = numbers[p, grand]
+    return above, order
+
+
+def walk_tree(
+    by_color: Sequence[dict[int, list[int]]], columns: np.ndarray, pair: tuple[int, int], root: int
+) -> list[tuple[int, int]]:
+    """Return the columns of a tree of two colors with their parents, level by level."""
+    found = [(root, -1)]
+    for v, parent in found:
+        other = pair[0] if columns[v] == pair[1] else pair[1]
+        found += [(w, v) for w in by_color[v].get(other, ()) if w != parent]
+    return found
 
 
 def list_rows(pattern: Matrix) -> np.ndarray:

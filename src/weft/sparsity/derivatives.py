@@ -29,7 +29,7 @@ from weft.experimental.sparse.bcsr import BCSR
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.layout import instantiate
 from weft.pytrees import flatten, unflatten
-from weft.sparsity import coloring
+from weft.sparsity.coloring import Coloring, list_rows, plan, plan_symmetric
 from weft.sparsity.dependence import State, follow, know
 from weft.sparsity.pattern import Pattern, read_pattern, tidy
 from weft.transforms.jvp import jvp
@@ -37,6 +37,7 @@ from weft.util import check_option, fun_name
 
 MODES = ("auto", "forward", "reverse", "both")
 FORMATS = ("bcoo", "bcsr")
+COLORINGS = ("auto", "star", "acyclic")
 
 
 class SparseDerivative:
@@ -182,7 +183,7 @@ def sparse_jacobian(
 
     def find_plan(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple:
         matrix = find_pattern(flat, avals, pattern)
-        return matrix, coloring.plan(matrix, mode)
+        return matrix, plan(matrix, mode)
 
     return SparseDerivative(
         "sparse_jacobian", fun, argnums, has_aux, holomorphic, find_plan, format
@@ -197,6 +198,7 @@ def sparse_hessian(
     format: Literal["bcoo", "bcsr"] = "bcoo",
     pattern: Any = None,
     holomorphic: bool = False,
+    coloring: Literal["auto", "star", "acyclic"] = "auto",
 ) -> SparseDerivative:
     """Return the function that computes the Hessian of a scalar function as a sparse array.
 
@@ -213,6 +215,9 @@ def sparse_hessian(
         symmetric.
       holomorphic: if True, `fun` is complex-differentiable, and its inputs and its result must be
         complex.
+      coloring: "star" reads each entry from a product. "acyclic" may take fewer products: some
+        entries are then found by substitution, as sums of others, which adds rounding errors.
+        "auto" takes what needs the fewest products, but no sums of more than 32 terms.
 
     Returns:
       A function of the arguments of `fun`. For an input of shape T it returns a BCOO of shape
@@ -229,15 +234,18 @@ def sparse_hessian(
            [ 0., -8.,  2.]], dtype=float32)
     >>> weft.sparse_hessian(f).pattern(jnp.ones(1000))
     Pattern((1000, 1000), nnz=2998, products=(3, 0))
+    >>> weft.sparse_hessian(f, coloring="acyclic").pattern(jnp.ones(1000))
+    Pattern((1000, 1000), nnz=2998, products=(2, 0))
     """
     check_callable("sparse_hessian", fun, wraps=True)
+    check_option("sparse_hessian", "coloring", coloring, *COLORINGS)
     gradient = grad.grad(fun, argnums, has_aux, holomorphic)
 
     def find_plan(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple:
         matrix = find_pattern(flat, avals, pattern)
         # An entry other than zero is in the pattern at both of its places.
         both = tidy(matrix.multiply(matrix.T))
-        return both, coloring.plan_symmetric(both)
+        return both, plan_symmetric(both, coloring)
 
     return SparseDerivative(
         "sparse_hessian", gradient, argnums, has_aux, holomorphic, find_plan, format
@@ -330,7 +338,7 @@ def find_pattern(
 
 
 def compute_entries(
-    plan: coloring.Coloring,
+    plan: Coloring,
     derivative: grad.Derivative,
     residuals: Sequence[Any],
     avals: Sequence[ShapedArray],
@@ -354,7 +362,10 @@ def compute_entries(
         return jnp.zeros(0, jnp.result_type(*[a.dtype for a in out_avals] or [float]))
     order = np.argsort(np.concatenate([places for places, _ in found]), kind="stable")
     data = jnp.concatenate([x for _, x in found])
-    return data if len(found) == 1 else data[order]
+    data = data if len(found) == 1 else data[order]
+    for targets, sources, sign in plan.rounds:
+        data = data.at[targets].add(sign * data[sources], mode="promise_in_bounds")
+    return data
 
 
 def make_seeds(colors: np.ndarray, count: int, avals: Sequence[ShapedArray]) -> list:
@@ -375,7 +386,7 @@ def split_blocks(
     out_avals: Sequence[ShapedArray],
 ) -> list[list[BCOO]]:
     """Return the blocks of a matrix: for each result one for each input."""
-    rows, columns = coloring.list_rows(matrix), matrix.indices
+    rows, columns = list_rows(matrix), matrix.indices
     blocks, top = [], 0
     for out in out_avals:
         row, left = [], 0

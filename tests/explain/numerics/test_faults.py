@@ -8,6 +8,7 @@ import inspect
 import pytest
 
 import weft
+from tests.explain.numerics import faults64
 from tests.explain.numerics.faults import FAULTS, STABLE
 from tests.settings import ALL
 
@@ -47,6 +48,20 @@ def test_the_faulty_line_is_named_first(name):
 def test_a_stable_program_is_not_accused(name):
     fun, args = STABLE[name]
     assert not accused(fun, args)
+
+
+@pytest.mark.parametrize("name", draw_sample(faults64.FAULTS, 25))
+def test_the_faulty_line_of_a_program_in_float64_is_named_first(name):
+    fun, args = faults64.FAULTS[name]
+    with weft.enable_x64(True):
+        assert accused(fun, args)[:1] == [find_line(fun)]
+
+
+@pytest.mark.parametrize("name", draw_sample(faults64.STABLE, 25))
+def test_a_stable_program_in_float64_is_not_accused(name):
+    fun, args = faults64.STABLE[name]
+    with weft.enable_x64(True):
+        assert not accused(fun, args)
 
 
 if __name__ == "__main__":

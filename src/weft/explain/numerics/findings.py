@@ -11,6 +11,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.facts import Cost, Linearity
 from weft.explain.numerics.samples import FAIR, Record, measure_ulps, relative, ulps_text
+from weft.explain.numerics.values import is_wide
 from weft.explain.origins import NOWHERE, Place, find_place
 
 KEPT_SHARE = 0.58  # of a result's bits; a result with fewer correct bits is bad
@@ -226,8 +227,8 @@ def describe_loss(record: Record, grown: float, unit: float) -> Finding:
     after = min(grown, count_bits(record.dtype)) * math.log10(2)
     name = record.site.operation
     if flushed.any():
-        small = float(np.abs(wide[flushed]).max())
-        kind, text = "underflow", f"{name} underflows: {small:.3g} becomes 0"
+        small = describe_small(wide[flushed], record.dtype)
+        kind, text = "underflow", f"{name} underflows: {small} becomes 0"
     elif lost >= 1 and added < 2:
         kind = "cancellation"
         text = f"{name} cancels {lost:.1f} digits, so that earlier rounding errors show"
@@ -244,12 +245,21 @@ def describe_loss(record: Record, grown: float, unit: float) -> Finding:
     return Finding(kind, record.site.place, text, "", grown, record.site.backward)
 
 
+def describe_small(wide: np.ndarray, dtype: Any) -> str:
+    """Return a text for the largest number that underflows. Its size is unknown in float64."""
+    largest = float(np.abs(wide).max())
+    return f"a number below {smallest_normal(dtype):.3g}" if is_wide(dtype) else f"{largest:.3g}"
+
+
 def smallest_normal(dtype: Any) -> float:
     """Return the smallest normal number of a dtype."""
     return float(dtypes.finfo(dtypes.real_dtype(dtype)).smallest_normal)
 
 
 # --- NaN and infinities ---------------------------------------------------------------------------
+
+
+FROM_ZERO = frozenset(("log", "log2", "div", "rsqrt", "pow", "integer_pow"))  # make inf of 0
 
 
 class Birth(NamedTuple):
@@ -305,11 +315,13 @@ def find_vanished(birth: Birth, order: Sequence) -> Birth | None:
     """Return the first underflow before an infinity; None if it is not the likely cause.
 
     Underflow is a likely cause only if the wide run has a finite number instead of the infinity.
+    For float64, whose wide run has the same range, the infinity must be one that is made of a zero.
     """
     s = birth.sample
     wide = np.abs(s.wide[np.isinf(s.narrow)])
     top = float(dtypes.finfo(dtypes.real_dtype(birth.record.dtype)).max)
-    if not (wide < top).any():
+    may_be_of_zero = is_wide(birth.record.dtype) and birth.record.site.operation in FROM_ZERO
+    if not (wide < top).any() and not may_be_of_zero:
         return None
     for record, sample in order:
         if sample is s:
@@ -331,8 +343,8 @@ def mark_vanished(record: Record, sample: Any) -> np.ndarray:
 def describe_vanished(birth: Birth, also: str) -> Finding:
     """Return the finding of an equation whose result is too small."""
     site, s = birth.record.site, birth.sample
-    small = float(np.abs(s.wide[mark_vanished(birth.record, s)]).max())
-    text = f"{site.operation} underflows{describe_turn(s)}: {small:.3g} becomes 0{also}"
+    small = describe_small(s.wide[mark_vanished(birth.record, s)], birth.record.dtype)
+    text = f"{site.operation} underflows{describe_turn(s)}: {small} becomes 0{also}"
     return Finding("underflow", site.place, text, "", 1e3, site.backward)
 
 

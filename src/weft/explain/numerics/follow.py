@@ -46,7 +46,7 @@ def follow_program(subject: Subject, match: Any = None) -> Followed:
             if isinstance(x, np.ndarray):  # as the call converts it, without 64 bits
                 given[i] = x.astype(v.aval.dtype)
         values = typed_values(given, program.jaxpr.invars)
-        vectors = [np.asarray(v) for v in follower.jitted(*values)]
+        vectors = [np.asarray(v) for v in follower.jitted(np.uint8(0), *values)]
     groups = [read_records(t, v) for t, v in zip(follower.tapes, vectors, strict=True)]
     return Followed(*groups)
 
@@ -67,7 +67,8 @@ def make_follower(jaxpr: Any, match: Any = None) -> Follower:
     recorder = Recorder(match)
     tapes = Tape(), Tape()
 
-    def fun(*xs: Any) -> list:
+    def fun(zero: Any, *xs: Any) -> list:
+        recorder.zero = zero
         for tape in tapes:
             tape.clear()
         recorder.sites.clear()

@@ -21,16 +21,18 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of
 from weft.core.primitive import Body, split_inputs
 from weft.core.stage import stage_closed
 from weft.errors import MissingRule
+from weft.explain.numerics.pairs import Pair
 from weft.explain.numerics.values import (
     F64,
     Operation,
     Part,
     Sampling,
     Value,
+    count_arrays,
     fill_beside,
     find_error,
-    find_roundings,
     is_followed,
+    is_wide,
     plan_operation,
     plan_sampling,
     shorten_shape,
@@ -47,6 +49,9 @@ FIRST = 12  # iterations at the start of a loop, which are all recorded
 FIELDS = ("narrow", "wide", "error", "added", "scale", "inherited")
 FACTS = ("nans", "infs", "nans_in", "infs_in", "largest", "wrapped")
 NOTHING = np.float64(0)
+# Operations whose results are 0 only by underflow, if no operand is 0 or infinite.
+VANISHING = frozenset(("mul", "div", "square", "integer_pow", "exp", "exp2", "pow", "reduce_prod"))
+TINY = 5e-324  # the smallest float64: for results that underflow, whose size is unknown
 COPIES = (Elements.MOVED, Elements.SAME_WORDS)
 
 
@@ -209,6 +214,7 @@ class Recorder:
         self.depth = 0
         self.outer: list[Eqn] = []
         self.take: Any = None  # in a loop: True if this iteration is recorded
+        self.zero: Any = None  # an integer that XLA does not know to be 0
 
     # --- equations ---
 
@@ -251,10 +257,10 @@ class Recorder:
         narrow = eqn.primitive.apply(*[v.narrow for v in ins], **eqn.params)
         operation = None if bodies else plan_operation(eqn)
         if not bodies and eqn.primitive.elements not in COPIES:
-            narrow = hold(narrow)
+            narrow = self.hold(narrow)
         outs = list(map(Value, narrow))
         if operation is not None:
-            outs = operation.run_beside(ins, narrow, self.depth > 0)
+            outs = operation.run_beside(ins, narrow)
             sampling = plan_sampling(eqn, SAMPLES[0]) if not self.depth else None
             if sampling is not None and not sampling.whole:
                 given = [v.take(s) for v, s in zip(ins, sampling.operands, strict=True)]
@@ -263,6 +269,27 @@ class Recorder:
                 outs = [outs[0]._replace(part=Part(sampling.result, part))]
         self.record(eqn, operation, ins, outs, tape, remedies, read)
         return outs
+
+    def hold(self, arrays: Sequence[Any]) -> list:
+        """Return arrays of which XLA knows nothing but that they are rounded to their dtypes.
+
+        Otherwise XLA contracts a product and a sum into one operation with one rounding, in some of
+        the places where it computes them. It does so through an optimization barrier. An operation
+        on the bits stands in between.
+        """
+        found = []
+        for x in arrays:
+            aval = typeof(x)
+            if self.zero is None or type(aval) is not ShapedArray:
+                pass
+            elif dtypes.is_float(aval.dtype):
+                bits = np.dtype(f"uint{8 * aval.dtype.itemsize}")
+                whole = lax.bitcast_convert_type(x, bits) ^ self.zero.astype(bits)
+                x = lax.bitcast_convert_type(whole, aval.dtype)
+            elif dtypes.is_complex(aval.dtype):
+                x = lax.complex(*self.hold([jnp.real(x), jnp.imag(x)]))
+            found.append(x)
+        return found
 
     def run_once(
         self, eqn: Eqn, bodies: Sequence[Body], ins: Sequence[Value], tape: Tape
@@ -292,7 +319,7 @@ class Recorder:
         sampling = plan_sampling(eqn, limit)
         site = Site(eqn, self.outer, self.depth, remedies)
         self.sites.append(site)
-        look = Look(eqn, operation, ins, outs[which], sampling, limit, self.depth > 0)
+        look = Look(eqn, operation, ins, outs, sampling, limit)
         given = [(r, [read(a) for a in r.leaves]) for r in remedies]
         count = look.lattice.count
 
@@ -355,6 +382,7 @@ class Recorder:
         carry_avals = [typeof(v.narrow) for v in carry]
         row_avals = [v.aval for v in body.jaxpr.invars[body.carry.stop :]]
         own, was = Tape(), self.take
+        writers: list[Jaxpr] = []
 
         def step(take: Any, seen: Any, *flat: Any) -> list:
             args = collect_values([*carry_avals, *row_avals], flat)
@@ -364,9 +392,10 @@ class Recorder:
             for v in outs:
                 if is_followed(typeof(v.narrow)):
                     bad = bad | ~jnp.all(jnp.isfinite(v.narrow))
-            vector = write_if(take | (bad & ~seen), own)
+            writer, reads = stage_closed(lambda: [own.write()], [])
+            writers.append(writer)
             self.depth -= 1
-            return [vector, take | (bad & ~seen), seen | bad, *flatten_values(outs)]
+            return [*reads, take | (bad & ~seen), seen | bad, *flatten_values(outs)]
 
         flat_carry, flat_rows = flatten_values(carry), flatten_values(rows)
         flag = ShapedArray((), np.dtype(bool))
@@ -374,7 +403,7 @@ class Recorder:
         avals += [typeof(x).update(shape=typeof(x).shape[1:]) for x in flat_rows]
         jaxpr, closed = stage_closed(step, avals)
         slots = SLOTS[min(self.depth + 1, 2)]
-        loop = LoopRun(jaxpr, closed, flat_carry, flat_rows, slots, was)
+        loop = LoopRun(jaxpr, closed, writers[0], flat_carry, flat_rows, slots, was)
         if body.turns is not None:
             outs, record = loop.run_turns(body.turns)
         else:
@@ -387,22 +416,17 @@ class Recorder:
         return collect_values([v.aval for v in eqn.outvars], outs)
 
 
-def write_if(take: Any, tape: Tape) -> Any:
-    """Return the tape of an iteration; zeros if the iteration is not recorded."""
-    jaxpr, consts = stage_closed(lambda: [tape.write()], [])
-    zeros = lambda: jnp.zeros(measure_layout(tape.layout), F64)
-    return lax.cond(take, lambda: jaxpr(*consts)[0], zeros)
-
-
 class LoopRun(NamedTuple):
     """A loop that records: its staged step, its initial carry and its rows.
 
     The step takes a flag to record the iteration, a flag that is True once a NaN or an infinity was
-    seen, the carry, and a row of xs. It returns the tape of the iteration, a flag that is True if
-    the tape was written, the updated flag of NaN and infinities, the carry and the ys.
+    seen, the carry, and a row of xs. It returns the values that the tape is computed from, a flag
+    that is True if the iteration is recorded, the updated flag of NaN and infinities, the carry and
+    the ys.
 
     Attributes:
       jaxpr, consts: the staged step.
+      writer: computes the tape of an iteration.
       carry: the initial carry, flat.
       rows: the xs, flat.
       slots: the maximum number of recorded iterations.
@@ -411,6 +435,7 @@ class LoopRun(NamedTuple):
 
     jaxpr: Jaxpr
     consts: Sequence[Any]
+    writer: Jaxpr
     carry: Sequence[Any]
     rows: Sequence[Any]
     slots: int
@@ -423,7 +448,7 @@ class LoopRun(NamedTuple):
         It has the number of iterations so far, the number of recorded iterations, the flag of NaN
         and infinities, the indices of recorded iterations, and their tapes.
         """
-        length = self.jaxpr.out_avals[0].shape[0]
+        length = self.writer.out_avals[0].shape[0]
         zero = jnp.zeros((), np.int32)
         tapes = jnp.zeros((self.slots, length), F64)
         return zero, zero, jnp.zeros((), bool), jnp.full(self.slots, -1.0, F64), tapes
@@ -433,12 +458,18 @@ class LoopRun(NamedTuple):
         i, k, seen, turns, tapes = record
         if self.take is not None:
             take = take & self.take
-        vector, took, seen, *outs = self.jaxpr(*self.consts, take, seen, *carry, *rows)
+        outs = self.jaxpr(*self.consts, take, seen, *carry, *rows)
+        n = len(self.writer.invars)
+        reads, (took, seen), outs = outs[:n], outs[n : n + 2], outs[n + 2 :]
         slot = jnp.where(k < FIRST, k, FIRST + (k - FIRST) % (self.slots - FIRST))
-        old = lax.dynamic_index_in_dim(tapes, slot, 0, keepdims=False)
-        tapes = lax.dynamic_update_index_in_dim(tapes, jnp.where(took, vector, old), slot, 0)
-        turn = jnp.where(took, i.astype(F64), turns[slot])
-        turns = turns.at[slot].set(turn)
+
+        def write(turns: Any, tapes: Any) -> tuple:
+            # In the branch, so that an iteration that is not recorded writes nothing.
+            vector = self.writer(*reads)[0]
+            tapes = lax.dynamic_update_index_in_dim(tapes, vector, slot, 0)
+            return turns.at[slot].set(i.astype(F64)), tapes
+
+        turns, tapes = lax.cond(took, write, lambda *old: old, turns, tapes)
         record = i + 1, k + took.astype(np.int32), seen, turns, tapes
         n = len(self.carry)
         return record, outs[:n], outs[n:]
@@ -483,7 +514,7 @@ class LoopRun(NamedTuple):
             go = goes_on(carry)
             if go.ndim:
                 marks = [
-                    s for a, s in zip(avals, still, strict=True) for _ in range(1 + is_followed(a))
+                    s for a, s in zip(avals, still, strict=True) for _ in range(count_arrays(a))
                 ]
                 choose = lambda x, y: jnp.where(
                     go.reshape(go.shape + (1,) * (x.ndim - go.ndim)), x, y
@@ -502,32 +533,31 @@ class LoopRun(NamedTuple):
         return jnp.concatenate([to_numbers(i), turns, tapes.ravel()])
 
 
-def hold(arrays: Sequence[Any]) -> list:
-    """Return arrays behind an optimization barrier, so that each is rounded to its dtype.
-
-    Otherwise XLA could fuse operations, such as a product and a sum, and skip the rounding.
-    """
-    plain = all(type(typeof(x)) is ShapedArray for x in arrays)
-    return list(lax.optimization_barrier(list(arrays))) if arrays and plain else list(arrays)
-
-
 def flatten_values(values: Sequence[Value]) -> list:
     """Return values as a flat list of arrays.
 
-    A value of a followed type gives two arrays: the narrow value and its counterpart.
+    A value of a followed type gives the narrow value and its counterpart, which may be a pair.
     """
     flat: list[Any] = []
     for v in map(fill_beside, values):
-        flat += [v.narrow] if v.beside is None else [v.narrow, v.beside]
+        if isinstance(v.beside, Pair):
+            flat += [v.narrow, *v.beside]
+        else:
+            flat += [v.narrow] if v.beside is None else [v.narrow, v.beside]
     return flat
 
 
 def collect_values(avals: Sequence[Any], flat: Sequence[Any]) -> list[Value]:
     """Return the values of the given types from the list of `flatten_values`."""
-    arrays = iter(flat)
-    return [
-        Value(next(arrays), next(arrays)) if is_followed(a) else Value(next(arrays)) for a in avals
-    ]
+    arrays, values = iter(flat), []
+    for a in avals:
+        narrow = next(arrays)
+        beside = None
+        if is_followed(a):
+            is_pair = is_wide(a.dtype)
+            beside = Pair(next(arrays), next(arrays)) if is_pair else next(arrays)
+        values.append(Value(narrow, beside))
+    return values
 
 
 # --- the record of an equation --------------------------------------------------------------------
@@ -545,15 +575,15 @@ class Look:
     """Computes the parts of the record of an equation, from its operands and its result."""
 
     def __init__(
-        self, eqn: Eqn, operation: Operation | None, ins: Sequence[Value], out: Value,
-        sampling: Sampling, limit: int, in_loop: bool,
+        self, eqn: Eqn, operation: Operation | None, ins: Sequence[Value],
+        outs: Sequence[Value], sampling: Sampling, limit: int,
     ):  # fmt: skip
-        self.eqn, self.in_loop = eqn, in_loop
-        self.operation = None if operation is None else operation.on_part(sampling)
-        self.ins, self.out = ins, out
-        self.sampling = sampling
-        self.lattice = plan_lattice(typeof(out.narrow).shape, sampling.result, limit)
+        self.eqn = eqn
         self.which = first_followed([v.aval for v in eqn.outvars])
+        self.operation = None if operation is None else operation.on_part(sampling)
+        self.ins, self.outs, self.out = ins, outs, outs[self.which]
+        self.sampling = sampling
+        self.lattice = plan_lattice(typeof(self.out.narrow).shape, sampling.result, limit)
 
     def sample(self, part: Any) -> Any:
         """Return the samples of an array of the shape of the sampled part."""
@@ -568,8 +598,26 @@ class Look:
         ins, out = self.take_operands(), self.out.take(self.sampling.result)
         error = jnp.abs(self.sample(find_error(out)))
         narrow, wide = self.sample(out.narrow), self.sample(widen_value(out))
+        if self.operation is not None and self.operation.paired:
+            wide = jnp.where(self.mark_vanished(ins, narrow), TINY, wide)
         added, scale = self.read_added(ins, out), self.read_scale(ins)
         return [narrow, wide, error, added, scale, self.read_inherited(ins, out)]
+
+    def mark_vanished(self, ins: Sequence[Value], narrow: Any) -> Any:
+        """Return where a result is 0 because it underflows. Pairs have the range of float64."""
+        prim = self.eqn.primitive
+        if prim.name not in VANISHING or dtypes.is_complex(typeof(self.out.narrow).dtype):
+            return jnp.zeros(self.lattice.count, bool)
+        whole = self.out.narrow
+        nonzero = jnp.ones((), bool)
+        for v in ins:
+            x = jnp.asarray(v.narrow)
+            own = (x != 0) & jnp.isfinite(x)
+            nonzero = nonzero & (
+                jnp.all(own, self.eqn.params["axes"]) if "axes" in self.eqn.params else own
+            )
+        shape = shorten_shape(typeof(whole).shape, self.sampling.result)
+        return (narrow == 0) & (self.sample(jnp.broadcast_to(nonzero, shape)) != 0)
 
     def run_part(self, ins: Sequence[Value], change: Callable) -> Any:
         """Return the sampled part of the result, computed in the wide type.
@@ -591,9 +639,9 @@ class Look:
         ):  # fmt: skip
             return nothing
         if self.operation.paired:
-            narrow = [v.narrow for v in ins]
-            found = find_roundings(self.sampling.eqn, narrow, [out.narrow], self.in_loop)[0]
-            return nothing if found is None else jnp.abs(self.sample(found))
+            rounded = [v.narrow for v in self.outs] if self.sampling.whole else [out.narrow]
+            exact = self.operation.run_beside([Value(v.narrow) for v in ins], rounded)
+            return self.sample(jnp.abs(find_error(exact[self.which])))
         exact = self.run_part(ins, lambda x: x)
         return self.sample(jnp.abs(convert(out.narrow, typeof(exact).dtype) - exact))
 
@@ -666,8 +714,7 @@ class Look:
 
 def measure_top(x: Any) -> Any:
     """Return the largest absolute value of an array; NaN if an element is NaN."""
-    if dtypes.is_complex(x.dtype):
-        x = jnp.abs(x)
+    x = jnp.abs(x) if dtypes.is_complex(typeof(x).dtype) else jnp.asarray(x)
     # The bits of |x| are ordered as the numbers are, with NaN above infinity. XLA vectorizes a
     # maximum of integers, but not of floats.
     whole = np.dtype(f"int{8 * x.dtype.itemsize}")

@@ -1,39 +1,33 @@
 """Values that are computed in a narrow and in a wide type, and operations on both.
 
 The narrow run is the user's program. The wide run follows it: floats of fewer than 64 bits in
-float64, complex64 in complex128. A float64 is followed by its error, a second float64 that is added
-to it (Langlois's CENA method). Integers, booleans and random keys are not followed: the wide run
-takes them from the narrow run, and so takes the same branches.
+float64, complex64 in complex128, float64 in pairs of float64 (paired.py). Integers, booleans and
+random keys are not followed: the wide run takes them from the narrow run, and so takes the same
+branches.
 """
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import weft.numpy as jnp
 from weft import dtypes
-from weft.api.callbacks import pure_callback
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Cost, Elements, Runs
+from weft.core.facts import Elements, Runs
 from weft.core.jaxpr import Eqn, bodies_of
-from weft.core.primitive import Zero, tangent_zero
 from weft.errors import HidingError, MissingRule
+from weft.explain.numerics.paired import compute_pairs
+from weft.explain.numerics.pairs import Pair, pair_of
 from weft.footprint.lines import find_lines
-from weft.primitives.elementwise import Elementwise, add, div, mul, sub
-from weft.primitives.layout import broadcast_in_dim, convert, instantiate, transpose, zeros
-from weft.primitives.reduction import reduce
+from weft.primitives.elementwise import Elementwise, add, sub
+from weft.primitives.layout import convert, zeros
 from weft.primitives.slicing import slice as take_slice
 from weft.primitives.tokens import optimization_barrier_p
-from weft.transforms.jvp import jvp
 
 F64, C128 = np.dtype(np.float64), np.dtype(np.complex128)
-SPLITTER = 2.0**27 + 1  # splits 53 bits in half (Dekker)
-MAX_ON_HOST = 4096  # elements; larger arrays are not computed with NumPy
-MAX_PRODUCTS = 1 << 18  # in a matrix product; the rounding error of larger ones is unknown
 
 
 class Value(NamedTuple):
@@ -41,8 +35,8 @@ class Value(NamedTuple):
 
     Attributes:
       narrow: the value of the narrow run.
-      beside: the value in the wider type. If the narrow value has 64 bits already, the error of the
-        narrow value. None if the value is exact, or its error is unknown.
+      beside: the value in the wider type; a `Pair` if the narrow value has 64 bits. None if the
+        value is exact, or its error is unknown.
       part: the sampled part of a large value, computed from parts of the operands. If nothing else
         reads `beside`, XLA does not compute it.
     """
@@ -55,7 +49,11 @@ class Value(NamedTuple):
         """Return every n-th element along each axis."""
         if self.part is not None and tuple(self.part.steps) == tuple(steps):
             return self.part.value
-        beside = self.beside if self.beside is None else take_steps(self.beside, steps)
+        beside = self.beside
+        if isinstance(beside, Pair):
+            beside = Pair(*[take_steps(x, steps) for x in beside])
+        elif beside is not None:
+            beside = take_steps(beside, steps)
         return Value(take_steps(self.narrow, steps), beside)
 
 
@@ -67,7 +65,7 @@ class Part(NamedTuple):
 
 
 def is_wide(dtype: Any) -> bool:
-    """Return True for float64 and complex128, which are followed by their errors."""
+    """Return True for float64 and complex128, which are followed in pairs."""
     return dtype in (F64, C128)
 
 
@@ -82,10 +80,10 @@ def widen_dtype(dtype: Any) -> np.dtype:
 
 
 def widen_value(value: Value) -> Any:
-    """Return a value in the wide type. A float64 plus its error is rounded to float64."""
+    """Return a value in the wide type. A pair is rounded to float64."""
     aval = typeof(value.narrow)
     if value.beside is not None:
-        return add(value.narrow, value.beside) if is_wide(aval.dtype) else value.beside
+        return value.beside.high if is_wide(aval.dtype) else value.beside
     return convert(value.narrow, widen_dtype(aval.dtype)) if is_followed(aval) else value.narrow
 
 
@@ -95,27 +93,51 @@ def find_error(value: Value) -> Any:
     if value.beside is None:
         return zeros(aval.update(dtype=widen_dtype(aval.dtype), weak_type=False))
     if is_wide(aval.dtype):
-        return value.beside
+        return measure_gap(value.beside, value.narrow)
     return sub(value.beside, convert(value.narrow, widen_dtype(aval.dtype)))
+
+
+def measure_gap(pair: Pair, narrow: Any) -> Any:
+    """Return a pair minus the narrow value; infinities of both are no difference."""
+    same = pair.high == narrow
+    return add(jnp.where(same, jnp.zeros_like(narrow), sub(pair.high, narrow)), pair.low)
+
+
+def find_operand(value: Value) -> Any:
+    """Return a float as a pair, and any other value as it is.
+
+    The barrier hides constants from XLA, which would simplify sums of them.
+    """
+    if isinstance(value.beside, Pair):
+        return value.beside
+    if not is_followed(typeof(value.narrow)):
+        return value.narrow
+    (wide,) = optimization_barrier_p.apply(widen_value(value))
+    return pair_of(wide)
 
 
 def fill_beside(value: Value) -> Value:
     """Return the value with `beside` set if its type is followed.
 
-    If `beside` was None, it becomes the widened narrow value, or an error of zero.
+    If `beside` was None, it becomes the widened narrow value.
     """
     aval = typeof(value.narrow)
     if not is_followed(aval) or value.beside is not None:
         return value
-    exact = find_error(value) if is_wide(aval.dtype) else widen_value(value)
-    return Value(value.narrow, exact)
+    wide = widen_value(value)
+    return Value(value.narrow, pair_of(wide) if is_wide(aval.dtype) else wide)
+
+
+def count_arrays(aval: Any) -> int:
+    """Return the number of arrays of a value in a flat list: see `recording.flatten_values`."""
+    return 1 if not is_followed(aval) else 3 if is_wide(aval.dtype) else 2
 
 
 class Operation(NamedTuple):
     """An equation that can be computed in the wide type: see `plan_operation`."""
 
     eqn: Eqn
-    paired: bool  # errors are computed, not wide values
+    paired: bool  # computed in pairs of float64
     params: dict
 
     def on_part(self, sampling: Sampling) -> Operation:
@@ -128,41 +150,23 @@ class Operation(NamedTuple):
         """Return the results in the wide type, for operands in the wide type."""
         return self.eqn.primitive.apply(*operands, **self.params)
 
-    def run_beside(
-        self, ins: Sequence[Value], outs: Sequence[Any], in_loop: bool = False
-    ) -> list[Value]:
+    def run_beside(self, ins: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
         """Return the results of the narrow run, with their counterparts in the wide run."""
         if not self.paired:
             found = self.run_wide(list(map(widen_value, ins)))
             return [Value(y, w if is_followed(typeof(y)) else None) for y, w in zip(outs, found)]
-        roundings = find_roundings(self.eqn, [v.narrow for v in ins], outs, in_loop)
-        moved = push_errors(self.eqn, ins)
+        operands = list(map(find_operand, ins))
+        is_exact = all(v.beside is None for v in ins)
+        found = compute_pairs(self.eqn, operands, [v.narrow for v in ins], outs, is_exact)
         values = []
-        for y, t, r in zip(outs, moved, roundings, strict=True):
-            aval = typeof(y)
-            if not is_followed(aval):
+        for y, pair in zip(outs, found, strict=True):
+            if pair is None:
                 values.append(Value(y))
-                continue
-            wide = widen_dtype(aval.dtype)
-            error = zeros(aval.update(dtype=wide, weak_type=False))
-            for part in (t, r):
-                if part is not None:
-                    error = add(error, convert(part, wide))
-            is_pair = is_wide(aval.dtype)
-            values.append(Value(y, error if is_pair else add(convert(y, wide), error)))
+            elif is_wide(typeof(y).dtype):
+                values.append(Value(y, pair))
+            else:
+                values.append(Value(y, add(pair.high, pair.low)))
         return values
-
-
-def push_errors(eqn: Eqn, ins: Sequence[Value]) -> list:
-    """Propagate errors of operands to the results, to first order; None stands for zero."""
-    primals = [v.narrow for v in ins]
-    dots: list[Any] = []
-    for v in ins:
-        aval = typeof(v.narrow)
-        moves = v.beside is not None
-        dots.append(convert(find_error(v), aval.dtype) if moves else tangent_zero(v.narrow))
-    _, tangents = jvp(lambda *xs: eqn.primitive.apply(*xs, **eqn.params), primals, dots)
-    return [None if type(t) is Zero else instantiate(t) for t in tangents]
 
 
 def plan_operation(eqn: Eqn) -> Operation | None:
@@ -280,150 +284,3 @@ def plan_sampling(eqn: Eqn, limit: int) -> Sampling:
 def shorten_shape(shape: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
     """Return the shape of every n-th element along each axis."""
     return tuple(-(-n // s) for n, s in zip(shape, steps, strict=True))
-
-
-# --- errors of single operations in float64 -------------------------------------------------------
-
-
-def add_exactly(x: Any, y: Any, z: Any) -> Any:
-    """Return x + y - z, where z is the rounded sum (Knuth)."""
-    part = sub(z, x)
-    return add(sub(x, sub(z, part)), sub(y, part))
-
-
-def split_float(x: Any) -> tuple[Any, Any]:
-    """Return two floats of 26 bits with the sum x (Dekker)."""
-    (scaled,) = optimization_barrier_p.apply(mul(x, SPLITTER))  # no fused multiply-subtract
-    high = sub(scaled, sub(scaled, x))
-    return high, sub(x, high)
-
-
-def multiply_exactly(x: Any, y: Any, z: Any) -> Any:
-    """Return x * y - z, where z is the rounded product (Dekker)."""
-    a, b = split_float(x)
-    c, d = split_float(y)
-    return add(mul(b, d), add(add(sub(mul(a, c), z), mul(a, d)), mul(b, c)))
-
-
-def divide_exactly(x: Any, y: Any, z: Any) -> Any:
-    """Return x / y - z to first order, where z is the rounded quotient."""
-    product = mul(z, y)
-    low = multiply_exactly(z, y, product)
-    return div(sub(sub(x, product), low), y)
-
-
-def root_exactly(x: Any, z: Any) -> Any:
-    """Return sqrt(x) - z to first order, where z is the rounded root."""
-    square = mul(z, z)
-    low = multiply_exactly(z, z, square)
-    return div(sub(sub(x, square), low), mul(z, 2.0))
-
-
-def square_exactly(x: Any, z: Any) -> Any:
-    """Return x * x - z, where z is the rounded square."""
-    return multiply_exactly(x, x, z)
-
-
-def raise_exactly(x: Any, z: Any, *, y: int) -> Any:
-    """Return x ** y - z to first order for a whole y, where z is the rounded power."""
-    high, low = x, zeros(typeof(x))
-    for _ in range(y - 1):  # the power so far is high + low
-        product = mul(high, x)
-        low = add(multiply_exactly(high, x, product), mul(low, x))
-        high = product
-    return add(sub(high, z), low)
-
-
-def sum_exactly(x: Any, z: Any, *, axes: Sequence[int], low: Any = None) -> Any:
-    """Return the sum of x over axes, minus z; the sum is computed with about 106 bits."""
-
-    def join(a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, Any]:
-        total = add(a[0], b[0])
-        return total, add(add(a[1], b[1]), add_exactly(a[0], b[0], total))
-
-    rest = zeros(typeof(x)) if low is None else low
-    zero = np.zeros((), F64)
-    high, rest = reduce((x, rest), (zero, zero), join, tuple(axes))
-    return add(sub(high, z), rest)
-
-
-def contract_exactly(x: Any, y: Any, z: Any, *, dimension_numbers: Any, **_: Any) -> Any:
-    """Return a product of matrices, minus z, computed with about 106 bits if it is small."""
-    (of_x, of_y), (batch_x, batch_y) = dimension_numbers
-    shapes = typeof(x).shape, typeof(y).shape
-    terms = math.prod(shapes[0][d] for d in of_x)
-    if typeof(z).size * terms > MAX_PRODUCTS or not terms:
-        return None
-    free_x = [d for d in range(len(shapes[0])) if d not in (*of_x, *batch_x)]
-    free_y = [d for d in range(len(shapes[1])) if d not in (*of_y, *batch_y)]
-    whole = (*typeof(z).shape, *[shapes[0][d] for d in of_x])
-    n, m, last = len(batch_x), len(free_x), typeof(z).ndim
-    contracted = range(last, last + len(of_x))
-    at_x = (*range(n), *range(n, n + m), *contracted)
-    at_y = (*range(n), *range(n + m, last), *contracted)
-    left = broadcast_in_dim(transpose(x, (*batch_x, *free_x, *of_x)), whole, at_x)
-    right = broadcast_in_dim(transpose(y, (*batch_y, *free_y, *of_y)), whole, at_y)
-    product = mul(left, right)
-    low = multiply_exactly(left, right, product)
-    return sum_exactly(product, z, axes=tuple(contracted), low=low)
-
-
-# By primitive: (operands, the rounded result, parameters) -> the exact result minus that.
-ROUNDINGS: dict[str, Callable] = {
-    "add": add_exactly,
-    "sub": lambda x, y, z: add_exactly(x, mul(y, -1.0), z),
-    "mul": multiply_exactly,
-    "div": divide_exactly,
-    "sqrt": root_exactly,
-    "square": square_exactly,
-    "integer_pow": raise_exactly,
-    "reduce_sum": sum_exactly,
-    "dot_general": contract_exactly,
-}
-
-
-def find_longer(eqn: Eqn) -> Callable | None:
-    """Return NumPy's function for an operation, which supports `longdouble`; None if there is none.
-
-    On x86, `longdouble` has a significand of 64 bits.
-    """
-    prim = eqn.primitive
-    function = getattr(np, prim.name, None)
-    is_function = isinstance(prim, Elementwise) and prim.cost is Cost.TRANSCENDENTAL
-    return function if is_function and isinstance(function, np.ufunc) else None
-
-
-def correct_on_host(function: Callable, z: np.ndarray, *xs: np.ndarray) -> np.ndarray:
-    """Return `function(*xs) - z`, computed in `longdouble`. `z` is the rounded result."""
-    long = [np.asarray(x, np.longdouble) for x in xs]
-    with np.errstate(all="ignore"):
-        off = function(*long) - np.asarray(z, np.longdouble)
-    return np.nan_to_num(off.astype(F64), nan=0.0, posinf=0.0, neginf=0.0)
-
-
-def find_roundings(
-    eqn: Eqn, ins: Sequence[Any], outs: Sequence[Any], in_loop: bool = False
-) -> list:
-    """Return the exact minus the rounded results of an equation; None for an unknown result.
-
-    Some functions need a call of the host. In loops and for large arrays that would be too slow, so
-    their results are unknown there unless there is a rule in `ROUNDINGS`.
-    """
-    unknown = [None] * len(outs)
-    aval = typeof(outs[0])
-    if eqn.primitive.elements is Elements.CONVERTED:
-        source = typeof(ins[0])
-        if not is_followed(source) or dtypes.is_complex(source.dtype) or not is_followed(aval):
-            return unknown
-        if dtypes.is_complex(aval.dtype):
-            return unknown
-        return [sub(convert(ins[0], F64), convert(outs[0], F64))]
-    rule, longer = ROUNDINGS.get(eqn.primitive.name), find_longer(eqn)
-    if aval.dtype != F64 or any(typeof(x).dtype != F64 for x in ins):
-        return unknown
-    if longer is not None and not in_loop and aval.size <= MAX_ON_HOST:
-        call = functools.partial(correct_on_host, longer)
-        return [pure_callback(call, aval.update(weak_type=False), outs[0], *ins)]
-    if rule is None:
-        return unknown
-    return [rule(*ins, outs[0], **eqn.params)]
