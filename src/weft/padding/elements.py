@@ -34,8 +34,9 @@ def run_elements(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     except Mismatch:
         return compute_elements(eqn, sizes, ins, rules)
     given = list(ins)
-    for (operand, axis), value in fills.items():
-        given[operand] = sizes.mask(given[operand], avals[operand], (axis,), value)
+    for k in sorted({operand for operand, _ in fills}):
+        axes = [axis for operand, axis in fills if operand == k]
+        given[k] = sizes.mask(given[k], avals[k], axes, fills[k, axes[0]])  # one value: match.py
     return prim.apply(*given, **{k: sizes.substitute(v) for k, v in eqn.params.items()})
 
 
