@@ -78,7 +78,7 @@ OPERATIONS = {
         ("S", lambda a, x, y, i: nn.logsumexp(a)),
         ("S", lambda a, x, y, i: a.var() + a.shape[0]),
         ("S", lambda a, x, y, i: lax.while_loop(
-            lambda c: jnp.abs(c).max() > 0.1, lambda c: c / 2, jnp.asarray(a)).sum()),
+            lambda c: jnp.abs(jnp.abs(c).max() - 2) < 1.9, lambda c: c / 2, jnp.asarray(a)).sum()),
         ("K", lambda a, x, y, i: lax.top_k(jnp.concatenate([a, jnp.zeros(3)]), 3)[0]),
     ],
     "K": [

@@ -247,7 +247,8 @@ def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
             raise refusal(eqn, "windows of symbolic size must be as long as the array")
     indices = widen_indices(indices)
     inside = sizes.is_inside(of_indices, range(of_indices.ndim - 1))
-    if mode is modes.CLIP or any(is_padded(of_x, d) and whole[d] != 1 for d in mapped):
+    reaches = any(is_padded(of_x, d) and whole[d] != 1 for d in mapped)
+    if reaches or (mapped and mode is modes.CLIP):
         limits = [sizes.value(of_x.shape[d] - whole[d]) for d in mapped]
         limit = make_row(limits, indices)
         if mode is modes.CLIP:
