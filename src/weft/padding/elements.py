@@ -34,9 +34,11 @@ def run_elements(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     except Mismatch:
         return compute_elements(eqn, sizes, ins, rules)
     given = list(ins)
-    for k in sorted({operand for operand, _ in fills}):
-        axes = [axis for operand, axis in fills if operand == k]
-        given[k] = sizes.mask(given[k], avals[k], axes, fills[k, axes[0]])  # one value: match.py
+    groups: dict[tuple, list[int]] = {}
+    for (k, axis), value in fills.items():
+        groups.setdefault((k, value.tobytes()), []).append(axis)
+    for (k, _), axes in groups.items():
+        given[k] = sizes.mask(given[k], avals[k], axes, fills[k, axes[0]])
     return prim.apply(*given, **{k: sizes.substitute(v) for k, v in eqn.params.items()})
 
 

@@ -154,6 +154,7 @@ class Sizes:
             kept = [a for a, of in known.items() if of == number]
             self.note(found, dict.fromkeys([*kept, *missing], number))
             self.note(x, known)
+            self._known[id(value)] = value, self.find_known(value)  # its identity is in the key
         return self._masked[key]
 
     def note(self, x: Any, facts: Mapping) -> None:
