@@ -87,6 +87,12 @@ PROGRAMS = {
         lambda x, i: jnp.asarray(x).at[i].get(mode="clip"), ("n, 3", "m"), "fi"
     ),
     "along": Program(lambda x: jnp.take_along_axis(x, jnp.argsort(x, 0), 0), MATRIX),
+    "diagonal": Program(
+        lambda x, y: (jnp.diagonal(jnp.outer(x, x)), jnp.trace(jnp.outer(x, y), 1)), ("n", "m")
+    ),
+    "spectrum": Program(
+        lambda x: (jnp.abs(jnp.fft.rfft(x, axis=0)), jnp.fft.ifft(x, axis=0).real), MATRIX
+    ),
     "segments": Program(lambda x, i: weft.ops.segment_sum(x, i, 4), ("n, 3", "n"), "fi"),
     "segments of n": Program(
         lambda x, i, y: weft.ops.segment_max(x, i, y.shape[0]), ("m", "m", "n"), "fif"

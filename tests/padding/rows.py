@@ -28,7 +28,8 @@ BUCKET = 8
 BUCKETS = (("n", BUCKET),)
 SIZES = (BUCKET, 1, 5)
 # Parameters that are sizes of axes.
-OF_SIZES = ("shape", "slice_sizes", "limit_indices", "sizes", "size", "rows", "permutation_size")
+OF_SIZES = ("shape", "slice_sizes", "limit_indices", "sizes", "size", "rows", "permutation_size",
+            "fft_lengths")  # fmt: skip
 
 
 class Row(NamedTuple):

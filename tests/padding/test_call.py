@@ -8,7 +8,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.padding.compiles import count_compiles
-from weft import nn
+from weft import lax, nn
 from weft.errors import InconclusiveDimensionOperation, ShapeError
 from weft.padding.call import round_up, split_shapes
 
@@ -67,9 +67,49 @@ def test_a_function_that_asks_if_a_size_is_small():
         x = np.arange(n, dtype=np.float32)
         np.testing.assert_array_equal(jitted(x), np.roll(x, 2))
     assert jitted.padded_jaxpr(jnp.ones(9)) is jitted.padded_jaxpr(jnp.ones(12))
-    branch = weft.jit(lambda x: x if x.shape[0] > 100 else x + 1, sizes="n")
-    with pytest.raises(InconclusiveDimensionOperation, match="n > 100"):
-        branch(jnp.ones(9))
+
+
+def test_a_size_that_decides_a_branch(caplog):
+    """Sizes with the same answers share programs of their bucket; a hint says so once."""
+
+    def f(x):
+        return x * 2 if x.shape[0] > 100 else jnp.concatenate([x, jnp.zeros(100 - x.shape[0])])
+
+    jitted = weft.jit(f, sizes="n")
+    with count_compiles() as count:
+        for n in (99, 101, 100, 128, 60, 3, 64, 97, 110, 0):
+            x = np.arange(n, dtype=np.float32)
+            np.testing.assert_array_equal(jitted(x), f(x))
+            assert n or count.pop() and not count.append(4)
+    assert count == [4] and len(*jitted._programs.values()) == 2
+    (record,) = caplog.records
+    assert "jit: f asks if `n > 100` at test_call.py:" in record.getMessage()
+
+
+DERIVATIVES = {
+    "prod": lambda x: x.prod(),
+    "cumprod": lambda x: (jnp.cumprod(x) * jnp.arange(x.size)).sum(),
+    "cummax": lambda x: (lax.cummax(x, reverse=True) * jnp.arange(x.size)).sum(),
+    "cumlogsumexp": lambda x: (lax.cumlogsumexp(x) * jnp.arange(x.size)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_that_halve_a_size(name):
+    """A function is traced once for each number of times that its size can be halved."""
+    f = weft.grad(DERIVATIVES[name])
+    jitted, rng = weft.jit(f, sizes="n"), np.random.default_rng(0)
+    for n in (9, 12, 10, 8, 1, 5):
+        x = rng.uniform(0.5, 1.5, n).astype(np.float32)
+        x[:2] = 0  # the derivative by one of two zeros
+        np.testing.assert_allclose(jitted(x), f(jnp.asarray(x)), 1e-4, 1e-4)
+    assert len(*jitted._programs.values()) == 3
+
+
+def test_a_number_that_needs_a_size_is_refused():
+    loop = weft.jit(lambda x: sum(x[i] for i in range(x.shape[0])), sizes="n")
+    with pytest.raises(InconclusiveDimensionOperation, match="n"):
+        loop(jnp.ones(9))
 
 
 def test_a_function_that_asks_if_sizes_are_equal():
@@ -182,7 +222,6 @@ def double(x):
 
 
 REFUSED = {
-    "fft: the length of a Fourier transform": lambda x: jnp.fft.fft(x),
     "svd: singular vectors must be": lambda x: jnp.linalg.svd(jnp.outer(x, x)),
     "eig: must have matrices of known sizes": lambda x: jnp.linalg.eig(jnp.outer(x, x)),
     "random_bits: each random number": lambda x: weft.random.normal(weft.random.key(0), x.shape),

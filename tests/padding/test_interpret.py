@@ -26,14 +26,16 @@ BUCKET = 8
 class Padded:
     """The padded program of a function; a call takes arrays of true sizes."""
 
-    def __init__(self, fun: Any, program: Program, constraints: Sequence[str] = ()):
+    def __init__(
+        self, fun: Any, program: Program, constraints: Sequence[str] = (), bucket: int = BUCKET
+    ):
         rng = np.random.default_rng(0)
         args = tuple(program.arrays(rng, n=5, m=5))
         self.structs = symbolic_args_specs(args, program.shapes, constraints)
         closed = weft.make_jaxpr(fun)(*self.structs)
         names = sorted({v for s in self.structs for n in s.shape if not isinstance(n, int)
                         for v in n.variables()})  # fmt: skip
-        self.names, buckets = names, tuple([(name, BUCKET) for name in names])
+        self.names, buckets = names, tuple([(name, bucket) for name in names])
         closed_jaxpr = write_consts(closed.jaxpr, closed.consts)
         self.outs = closed_jaxpr.out_avals
         padded = pad_jaxpr(closed_jaxpr, buckets)
@@ -50,9 +52,12 @@ class Padded:
         return [np.asarray(y)[tuple(map(slice, s))] for y, s in zip(outs, shapes, strict=True)]
 
 
-def check(fun: Any, program: Program, every: Sequence[dict], constraints: Sequence[str] = ()):
+def check(
+    fun: Any, program: Program, every: Sequence[dict], constraints: Sequence[str] = (),
+    bucket: int = BUCKET,
+):  # fmt: skip
     """Compare a function with its padded program."""
-    padded = Padded(fun, program, constraints)
+    padded = Padded(fun, program, constraints, bucket)
     for k, sizes in enumerate(every):
         xs = program.arrays(np.random.default_rng(k), **sizes)
         want, got = tree_leaves(fun(*xs)), padded(xs, **sizes)

@@ -188,7 +188,10 @@ class Dim(SymbolicSize):
     def _compare(self, other: Any, sign: str) -> Any:
         if not isinstance(other, Dim | int | np.integer):
             return NotImplemented
-        found = find_order(self, other if isinstance(other, Dim) else int(other), sign)
+        other = other if isinstance(other, Dim) else int(other)
+        found = find_order(self, other, sign)
+        if found is None:
+            found = self.scope.decide(self, sign, other, sys._getframe(2))
         if found is None:
             least = other + 1 if sign in ("<=", ">") else other
             raise InconclusiveDimensionOperation(

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Iterator, Sequence
-from types import CodeType
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType, FrameType
 from typing import Any
 
 from weft.api.functions import struct_like
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import is_valid_value, typeof
 from weft.errors import ShapeError
-from weft.export.dims import OPERATIONS, Dim, Factor, Size, find_bounds, raise_size
+from weft.export.dims import OPERATIONS, Dim, Factor, Size, evaluate_size, find_bounds, raise_size
 from weft.pytrees import broadcast_prefix, flatten, is_none, unflatten
+from weft.util import name_line
 
 _BINARY = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: raise_size,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
 }  # fmt: skip
 _SIGNS = {ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "=="}
+
+
+_ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def compare_sizes(comparison: tuple[Size, str, Size], values: Mapping[str, int]) -> bool:
+    """Return the answer to a comparison of sizes, where variables have these values."""
+    a, sign, b = comparison
+    return _ORDERS[sign](evaluate_size(a, values), evaluate_size(b, values))
 
 
 class SymbolicScope:
@@ -46,8 +56,25 @@ class SymbolicScope:
         self.bounds: dict = {}  # the results of find_bounds, cached
         # Pairs of sizes that were taken to differ, if somebody wants to know.
         self.compared: list[tuple[Dim, Any, CodeType]] | None = None
+        # If somebody has values for the variables: the answers to comparisons that depend on them.
+        self.values: Mapping[str, int] | None = None
+        self.decided: dict[tuple[Dim, str, Size], bool] = {}
+        self.branches: list[str] = []  # such comparisons by users, and their lines
         for text in constraints_str:
             self._add(str(text))
+
+    def decide(self, a: Dim, sign: str, b: Size, frame: FrameType) -> bool | None:
+        """Answer a comparison by the values of the variables; None if they are not known.
+
+        `frame` is the frame that compares.
+        """
+        key = a, sign, b
+        if self.values is not None and key not in self.decided:
+            self.decided[key] = compare_sizes(key, self.values)
+            if not frame.f_globals.get("__name__", "").startswith("weft."):
+                place = name_line(frame.f_code.co_filename, frame.f_lineno)
+                self.branches.append(f"`{a} {sign} {b}` at {place}")
+        return self.decided.get(key)
 
     def _add(self, text: str) -> None:
         """Take one more constraint."""

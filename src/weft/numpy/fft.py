@@ -24,9 +24,10 @@ from weft.primitives.elementwise import complex, conj, imag, mul, real, sub
 from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.fft import FftType
 from weft.primitives.fft import fft as transform
-from weft.primitives.layout import convert, literal, rev, transpose
+from weft.primitives.layout import broadcast_in_dim, convert, literal, rev, transpose
+from weft.primitives.transcendental import pow as power_of
 from weft.run.operation import operation
-from weft.util import check_option, inverse_permutation, list_public, name_function
+from weft.util import SymbolicSize, check_option, inverse_permutation, list_public, name_function
 from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike
 
 __all__ = [
@@ -71,7 +72,14 @@ def transform_axes(op: str, kind: FftType, a: Any, s: Sizes, axes: Any, norm: An
     stored = [*lengths[:-1], lengths[-1] // 2 + 1] if kind == FftType.IRFFT else lengths
     x = cut_or_pad(x, axes, stored)
     out = transform_in_groups(x, kind, axes, lengths)
-    return mul(out, literal_like(math.prod(lengths) ** power, out)) if power else out
+    if not power:
+        return out
+    points = math.prod(lengths)
+    if isinstance(points, SymbolicSize):
+        size = literal(points, dtypes.real_dtype(out.dtype))
+        factor = power_of(size, literal(power, size.dtype))
+        return mul(out, broadcast_in_dim(convert(factor, out.dtype), out.shape, ()))
+    return mul(out, literal_like(points**power, out))
 
 
 def convert_operand(op: str, x: Any, kind: FftType) -> Any:
@@ -93,9 +101,11 @@ def find_lengths(op: str, x: Any, s: Sizes, axes: Sequence[int], kind: FftType) 
         if len(given) != len(axes):
             raise ShapeError(f"{op}: s must have a size for each of axes {axes}; got {tuple(s)}.")
         out = [n if g == -1 and len(own) > 1 else g for g, n in zip(given, own, strict=True)]
-    if min(out) < 1:
+    empty = [n for n in out if n < 1]
+    if empty:
         raise ShapeError(
-            f"{op}: there must be at least one point along each axis; got {min(out)} for {x.aval}."
+            f"{op}: there must be at least one point along each axis; got {min(empty)} for "
+            f"{x.aval}."
         )
     return out
 

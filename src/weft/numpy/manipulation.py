@@ -19,7 +19,7 @@ from weft.core.trace import Tracer
 from weft.errors import ShapeError
 from weft.mesh.typed import resolve_sharding
 from weft.numpy import promotion
-from weft.primitives import layout, slicing
+from weft.primitives import indexing, layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_slice, widen_index
 from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.families import as_sequence, check_integer
@@ -540,13 +540,30 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     offset = check_integer("diagonal", "offset", offset)
     a = moveaxis(a, (i, j), (-2, -1))
     *batch, m, n = a.shape
-    count = builtins.max(0, builtins.min(m + builtins.min(offset, 0), n - builtins.max(offset, 0)))
+    count = max_size(0, min_size(m + builtins.min(offset, 0), n - builtins.max(offset, 0)))
+    if isinstance(m, SymbolicSize) or isinstance(n, SymbolicSize):
+        return take_diagonal(a, count, offset)
     first = offset if offset >= 0 else -offset * n
     if not count:
         return layout.full((*batch, 0), 0, a.dtype)
     # In row-major order the diagonal's elements are n + 1 apart.
     flat = layout.reshape(a, (*batch, m * n))
     return slicing.slice_in_dim(flat, first, first + (count - 1) * (n + 1) + 1, n + 1, len(batch))
+
+
+def take_diagonal(a: Any, count: Any, offset: int) -> Any:
+    """Gather diagonals of the last two axes of an array, for sizes that are symbolic.
+
+    A slice of the flat matrix would step by a symbolic size, which is no slice of a padded matrix.
+    """
+    rank = a.ndim - 2
+    place = layout.broadcasted_iota(np.int32, (count, 2), 0)
+    first = np.array([[builtins.max(0, -offset), builtins.max(0, offset)]], np.int32)
+    dims = indexing.GatherDimensionNumbers(tuple(range(rank)), (rank, rank + 1), (rank, rank + 1))
+    return indexing.gather(
+        a, add(place, broadcast_to(first, (count, 2))), dims, (*a.shape[:-2], 1, 1),
+        indices_are_sorted=True, unique_indices=True, mode="promise_in_bounds",
+    )  # fmt: skip
 
 
 # --- broadcasting -----------------------------------------------------------------------------

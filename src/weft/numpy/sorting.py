@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes, lax
+from weft.api.while_loop import while_loop
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.indexing import PLAIN, broadcast_last, getitem_with, take_along_axis
@@ -22,7 +23,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.primitives.sort import partition_p
 from weft.run.operation import operation
-from weft.util import check_option
+from weft.util import SymbolicSize, check_option
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 INT32 = np.dtype(np.int32)
@@ -417,6 +418,8 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
     x, y = promote_operands("searchsorted", a, v, shaped=False)
     n, dtype = a.size, index_dtype(INT32, a.size)
     first = lax.full(v.shape, 0, dtype)
+    if isinstance(n, SymbolicSize):
+        return search_in_loop(x, y, first, literal(n, dtype), side)
     dims = lax.GatherDimensionNumbers((), (0,), (0,))
     while n:
         half = (n + 1) // 2
@@ -430,6 +433,22 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
         first = ops.select(before, ops.add(first, literal(half, dtype)), first)
         n //= 2
     return first
+
+
+def search_in_loop(x: Any, y: Any, first: Any, n: Any, side: str) -> Any:
+    """Halve a range of symbolic size, whose number of steps is known only when the program runs."""
+    dims = lax.GatherDimensionNumbers((), (0,), (0,))
+
+    def step(state: tuple) -> tuple:
+        first, n = state
+        half = lax.shift_right_logical(ops.add(n, 1), literal(1, n.dtype))
+        upper = ops.add(first, lax.broadcast_in_dim(half, y.shape, ()))
+        i = lax.expand_dims(ops.sub(upper, 1), (y.ndim,))
+        middle = lax.gather(x, i, dims, (1,), mode="promise_in_bounds")
+        before = comes_before(middle, y, side == "right")
+        return ops.select(before, upper, first), lax.shift_right_logical(n, literal(1, n.dtype))
+
+    return while_loop(lambda state: ops.gt(state[1], 0), step, (first, n))[0]
 
 
 @operation(static=("right", "method"))

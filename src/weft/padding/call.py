@@ -27,7 +27,7 @@ from weft.dtypes import is_extended
 from weft.errors import InconclusiveDimensionOperation, ShapeError
 from weft.export.dims import evaluate_size
 from weft.export.solving import Step, plan_sizes
-from weft.export.specs import SymbolicScope, symbolic_shape
+from weft.export.specs import SymbolicScope, compare_sizes, symbolic_shape
 from weft.numpy import index_plans, promotion, updates
 from weft.options import config, trace_context
 from weft.padding.run import PaddedRun, Variable, find_run, jit_padded, padded_call_p
@@ -37,9 +37,10 @@ from weft.pytrees import broadcast_prefix, flatten, is_none
 from weft.transforms.batch import BatchTrace, named_axes
 from weft.transforms.jvp import JVPTrace
 from weft.transforms.linearize import PartialTrace
-from weft.util import copy_names, fun_name
+from weft.util import Logger, copy_names, fun_name
 from weft.xla.array import ArrayImpl
 
+logger = Logger("weft.trace")
 MIN_BUCKET = 8
 # If staging cannot decide a comparison for all sizes, the program holds for sizes from here on.
 # Calls with a smaller size run the plain jitted function.
@@ -69,6 +70,15 @@ _AGREEING = (
 AGREEING = frozenset(code for f in _AGREEING for code in codes_in(f.__code__))
 # Transformations that apply to a program with symbolic sizes, without true sizes.
 _TRANSFORMS = (JVPTrace, BatchTrace, PartialTrace)
+
+
+def hint_branches(fun: Callable, branches: Sequence[str]) -> None:
+    """Log that sizes decide which operations a function has."""
+    logger.warning(
+        "jit: %s asks if %s, so each answer has programs of its own. Hint: jnp.where or lax.cond "
+        "in place of a Python if; config.update('hints', False) silences this.",
+        *(fun_name(fun), " and ".join(branches)),
+    )
 
 
 def round_up(n: int) -> int:
@@ -106,6 +116,16 @@ class SymbolicProgram(NamedTuple):
     # Pairs of sizes that the function compared and that differ in this program. If they are equal
     # in a call, the function might take another path, so the call needs another program.
     differ: Sequence[tuple[Any, Any]]
+    # Answers to comparisons that depend on the sizes. The program is valid for calls with these
+    # answers.
+    decided: Mapping[tuple, bool]
+    branches: Sequence[str]  # those comparisons that are the user's, and their lines
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Return True if the program is alive, and its comparisons have these answers in a call."""
+        return all(map(is_live, self.staged.consts)) and all(
+            compare_sizes(c, values) is answer for c, answer in self.decided.items()
+        )
 
 
 class Plan(NamedTuple):
@@ -134,7 +154,7 @@ class PaddedFunction:
         self._buckets = buckets
         self._static = static
         self._donate = donate
-        self._programs: dict[Any, SymbolicProgram] = {}
+        self._programs: dict[Any, list[SymbolicProgram]] = {}
         self._plans: dict[Any, Any] = {}
         # The fast path: plans of calls that have only arrays as arguments, by types and settings.
         # The key has the current trace. Only eager calls are cached, so that calls under other
@@ -311,16 +331,24 @@ class PaddedFunction:
         key = tree, str(kinds), static, trace_context()
         equal: tuple[str, ...] = ()  # constraints: pairs of variables that are equal in this call
         while True:
-            symbolic = self._programs.get((key, equal))
-            if symbolic is None or not all(map(is_live, symbolic.staged.consts)):
+            programs = self._programs.setdefault((key, equal), [])
+            if programs:
+                wanted, steps = programs[0].staged.in_avals, programs[0].steps
+            else:
                 wanted = type_symbols(specs, avals, SymbolicScope(equal))
-                values = solve(wanted, avals, plan_sizes("jit", wanted), self._sizes)
+                steps = plan_sizes("jit", wanted)
+            values = solve(wanted, avals, steps, self._sizes)
+            symbolic = next((p for p in programs if p.holds(values)), None)
+            if symbolic is None:
                 if 0 in values.values():
                     return None  # programs are valid for sizes of at least 1
-                symbolic = self._stage(fun, tree, avals, specs, equal)
-                self._programs[key, equal] = symbolic
-            wanted = symbolic.staged.in_avals
-            values = solve(wanted, avals, symbolic.steps, self._sizes)
+                symbolic = self._stage(fun, tree, avals, specs, equal, values)
+                if len(programs) == 1 and symbolic.branches and config.hints:
+                    hint_branches(fun, symbolic.branches)
+                programs[:] = [
+                    *(p for p in programs if all(map(is_live, p.staged.consts))),
+                    symbolic,
+                ]
             if min(values.values(), default=1) < symbolic.smallest:
                 return None
             same = [p for p in symbolic.differ if len({evaluate_size(x, values) for x in p}) == 1]
@@ -339,29 +367,37 @@ class PaddedFunction:
         return Plan(program, variables, run, call, None if is_leaf else program.result)
 
     def _stage(
-        self, fun: Callable, tree: Any, avals: list, specs: Sequence[Any], equal: Sequence[str]
+        self,
+        fun: Callable,
+        tree: Any,
+        avals: list,
+        specs: Sequence[Any],
+        equal: Sequence[str],
+        values: Mapping[str, int],
     ) -> SymbolicProgram:
         """Trace the function with symbolic sizes.
 
-        The program is valid for all sizes if possible, or else for sizes of at least `SMALL`.
+        The program is valid for all sizes if possible, or else for sizes of at least `SMALL`, or
+        else for sizes that give the same answers to comparisons as `values`.
         """
         names = [
             step.name for step in plan_sizes("jit", type_symbols(specs, avals, SymbolicScope()))
         ]
-        for smallest in (1, SMALL):
+        for smallest, deciding in ((1, None), (SMALL, None), (1, values)):
             large = [f"{name} >= {smallest}" for name in names if smallest > 1]
             scope = SymbolicScope([*equal, *large])
             wanted = type_symbols(specs, avals, scope)
-            scope.compared = []
+            scope.compared, scope.values = [], deciding
             try:
                 staged = stage_program(fun, tree, wanted, (), self._plain.spec)
             except InconclusiveDimensionOperation:
-                if smallest == SMALL:
+                if deciding is not None:
                     raise
                 continue
             asked = [(a, b) for a, b, code in scope.compared if code not in AGREEING]
-            differ, scope.compared = list(dict.fromkeys(asked)), None
-            return SymbolicProgram(staged, plan_sizes("jit", wanted), smallest, differ)
+            differ, scope.compared, scope.values = list(dict.fromkeys(asked)), None, None
+            steps = plan_sizes("jit", wanted)
+            return SymbolicProgram(staged, steps, smallest, differ, scope.decided, scope.branches)
         raise AssertionError
 
     def _delete_donated(self, args: tuple, kwargs: dict) -> None:

@@ -15,12 +15,27 @@ import numpy as np
 from weft import lax
 from weft import numpy as jnp
 from weft.core.aval import ShapedArray, typeof
-from weft.core.element import Apply, Expression, Integer, Number, Place, Read, Reduce, Select, walk
+from weft.core.element import (
+    Apply,
+    Expression,
+    Integer,
+    Number,
+    Operator,
+    Place,
+    Read,
+    Reduce,
+    Select,
+    walk,
+)
 from weft.core.jaxpr import Eqn
+from weft.errors import ShapeError
 from weft.export.dims import Dim
-from weft.padding.sizes import FAR, FUNCTIONS, INDEX, Sizes, count_places, find_range, refusal
+from weft.padding.sizes import FAR, FUNCTIONS, INDEX, Sizes, find_range, refusal
+from weft.primitives.elementwise import div, rem
 from weft.primitives.layout import convert, reduce_sum
 
+# Operations that round toward 0. They equal those that round down if no operand is negative.
+TOWARD_ZERO = {Operator.DIVIDE: div, Operator.REMAINDER: rem}
 MAX_TERMS = 2**26  # terms of a reduction in memory, about 256 MB of float32
 
 
@@ -47,9 +62,14 @@ class Evaluation:
             case Place():
                 shape = [1] * len(self.places)
                 shape[self.axes[x]] = self.places[x]
-                return count_places(shape, self.axes[x])
+                return self.sizes.count_places(shape, self.axes[x])
             case Integer():
                 left, right = self.integer(x.left), self.integer(x.right)
+                if is_known(left) and is_known(right):
+                    found = x.operator.value[1](int(left), int(right))
+                    return np.asarray(found, bool if type(found) is bool else INDEX)
+                if x.operator in TOWARD_ZERO and self.is_positive(x):
+                    return TOWARD_ZERO[x.operator](*self.spread(left, right))
                 return FUNCTIONS[x.operator](*self.align(left, right))
             case Number():
                 if isinstance(x.value, Expression | Dim):
@@ -78,6 +98,14 @@ class Evaluation:
             found = jnp.minimum(found, top)
             found = found if dtype.kind == "u" else jnp.maximum(found, -top)
         return convert(found, INDEX)
+
+    def is_positive(self, x: Integer) -> bool:
+        """Return True if the left operand is known to be at least 0, and the right one 1."""
+        try:
+            low, high = [find_range(y, self.sizes.buckets, self.places) for y in (x.left, x.right)]
+        except ShapeError:  # an operand depends on values of arrays
+            return False
+        return low[0] >= 0 and high[0] > 0
 
     def align(self, *xs: Any) -> list:
         """Return values with one axis for each place, or as scalars if all are."""
@@ -119,10 +147,16 @@ class Evaluation:
         for axis, (index, row) in enumerate(zip(indices, needed, strict=True)):
             n = typeof(operand).shape[axis]
             size = self.places[row[0]] if row else 1
-            if type(index) is Place:
+            at = None if type(index) is Place else self.integer(index)
+            if at is None:
                 operand = fit_axis(operand, axis, size)
+            elif is_known(at):
+                at = min(max(int(at), 0), n - 1)
+                operand = lax.slice_in_dim(operand, at, at + 1, axis=axis)
+            elif typeof(at).ndim == 0:
+                operand = lax.dynamic_slice_in_dim(operand, at, 1, axis)  # clips the index
             else:
-                at = jnp.clip(jnp.reshape(self.integer(index), (-1,)), 0, n - 1)
+                at = jnp.clip(jnp.reshape(at, (-1,)), 0, n - 1)
                 operand = jnp.take(operand, at, axis=axis, mode="clip")
             if row:
                 kept.append(size)
@@ -168,6 +202,11 @@ class Evaluation:
         """Return a value of the outer evaluation with an axis for each place of this one."""
         missing = len(self.places) - typeof(x).ndim
         return x if typeof(x).ndim == 0 else jnp.reshape(x, (*typeof(x).shape, *[1] * missing))
+
+
+def is_known(x: Any) -> bool:
+    """Return True if an integer is known when the program is made."""
+    return isinstance(x, np.generic | np.ndarray | int)
 
 
 def fit_axis(x: Any, axis: int, size: int) -> Any:

@@ -34,8 +34,11 @@ def run_elements(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     except Mismatch:
         return compute_elements(eqn, sizes, ins, rules)
     given = list(ins)
-    for (operand, axis), value in fills.items():
-        given[operand] = sizes.mask(given[operand], avals[operand], (axis,), value)
+    groups: dict[tuple, list[int]] = {}
+    for (k, axis), value in fills.items():
+        groups.setdefault((k, value.tobytes()), []).append(axis)
+    for (k, _), axes in groups.items():
+        given[k] = sizes.mask(given[k], avals[k], axes, fills[k, axes[0]])
     return prim.apply(*given, **{k: sizes.substitute(v) for k, v in eqn.params.items()})
 
 

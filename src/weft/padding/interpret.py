@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from weft import numpy as jnp
 from weft.control.cond import Cond, cond_p
-from weft.control.loop import While, bind_while, merge_loops
+from weft.control.loop import Reversal, While, bind_reversal, bind_while, merge_loops, split_parts
 from weft.control.scan import Scan, bind_scan, count_groups
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Runs
@@ -33,15 +33,7 @@ from weft.numpy.ranks import SelectRanks
 from weft.padding.elements import run_elements
 from weft.padding.matrices import MATRIX_RULES
 from weft.padding.rules import RULES
-from weft.padding.sizes import (
-    INDEX,
-    Sizes,
-    choose_elements,
-    count_places,
-    is_symbolic,
-    is_symbolic_eqn,
-    refusal,
-)
+from weft.padding.sizes import INDEX, Sizes, choose_elements, is_symbolic, is_symbolic_eqn, refusal
 from weft.primitives.constant import stage_whole, write_consts
 from weft.primitives.layout import convert
 from weft.primitives.sparse import SparseProduct
@@ -196,6 +188,21 @@ def split_at(xs: list, n: int) -> tuple[list, list]:
     return xs[:n], xs[n:]
 
 
+def pad_reversal(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """Return the padded results of the derivative of a loop."""
+    params, buckets, values = eqn.params, tuple(sizes.buckets.items()), [*sizes.values.values()]
+    advance, pull = params["advance_jaxpr"], params["pull_jaxpr"]
+    (count,), of_advance, of_pull, xs, ys = split_parts(ins, params, advance)
+    given = as_inputs(advance, sizes, [*of_advance, *xs])
+    of_advance, xs = split_at(given, len(of_advance))
+    given = as_inputs(pull, sizes, [*of_pull, *xs, *ys])
+    of_pull, ys = given[: len(of_pull)], given[len(of_pull) + len(xs) :]
+    parts = [[*values, *of_advance], [*values, *of_pull], xs, ys]
+    return bind_reversal(
+        count, pad_jaxpr(advance, buckets), pad_jaxpr(pull, buckets), parts, params["checkpoints"]
+    )
+
+
 def pad_scan(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     """Return the padded results of a scan.
 
@@ -228,13 +235,14 @@ def pad_scan(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
     scalar = ShapedArray((), INDEX)
     stepped = write_consts(*stage(step, [scalar, *body.in_avals, scalar], jaxpr.name))
-    steps = count_places((sizes.bound(length),), 0)
+    steps = sizes.count_places((sizes.bound(length),), 0)
     params = {**params, "length": sizes.bound(length)}
     return bind_scan(stepped, [sizes.value(length), *consts], carry, [*xs, steps], params)
 
 
 ALL_RULES: dict[type, Callable] = {
-    **RULES, **MATRIX_RULES, DimAsValue: pad_size, Cond: pad_cond, While: pad_while, Scan: pad_scan,
+    **RULES, **MATRIX_RULES, DimAsValue: pad_size,
+    Cond: pad_cond, While: pad_while, Reversal: pad_reversal, Scan: pad_scan,
     SelectRanks: pad_decomposed(lambda prim, params: prim.select_anywhere),
     SparseProduct: pad_decomposed(lambda prim, params: lambda *xs: [prim.compute(*xs, **params)]),
     AttentionPart: pad_decomposed(lambda prim, params: functools.partial(prim.plain, **params)),

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from weft import numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
 from weft.padding.rules import Rule, apply_padded, is_padded, pad_batch
-from weft.padding.sizes import Sizes, choose_elements, count_places, fill_like, refusal
+from weft.padding.sizes import Sizes, choose_elements, refusal
 from weft.primitives.eigen import Eigh, Svd
 from weft.primitives.factorizations import Lu, Qr
 from weft.primitives.layout import LeadingBatch, convert
@@ -29,24 +27,54 @@ def has_padded_core(eqn: Eqn) -> bool:
     return any(is_padded(aval, a) for a in (aval.ndim - 2, aval.ndim - 1))
 
 
-def complete(x: Any, aval: ShapedArray, sizes: Sizes, diagonal: Any = 1) -> Any:
-    """Return matrices with `diagonal` on the diagonal of the padding, and 0 elsewhere in it."""
+IDENTITY = "identity"  # the fact that the padding of a matrix is the one that `complete` writes
+
+
+def complete(x: Any, aval: ShapedArray, sizes: Sizes) -> Any:
+    """Return matrices with 1 on the diagonal of the padding, and 0 elsewhere in it."""
+    known = sizes.find_known(x)
+    if IDENTITY in known:
+        return known[IDENTITY] if known[IDENTITY] is not True else x
+    inside = sizes.is_inside(aval, (aval.ndim - 2, aval.ndim - 1))
+    if inside is None:
+        return x
+    padding = convert(is_on_diagonal(aval, sizes), typeof(x).dtype)
+    found = choose_elements(inside, x, padding)
+    sizes.note(x, {**known, IDENTITY: found})
+    sizes.note(found, {IDENTITY: True})
+    return found
+
+
+def is_on_diagonal(aval: ShapedArray, sizes: Sizes) -> Any:
+    """Return a mask that is True on the diagonal that begins at the first element of the padding.
+
+    For square matrices it is the main diagonal, of which the first elements do not count.
+    """
     row, column = aval.ndim - 2, aval.ndim - 1
-    x = sizes.mask(x, aval, (row, column), 0)
-    shape = typeof(x).shape
-    places = []
-    for axis in (row, column):
-        beyond = jnp.subtract(count_places(shape, axis), sizes.value(aval.shape[axis]))
-        places.append(beyond)
-    on = jnp.logical_and(places[0] >= np.int32(0), jnp.equal(*places))
-    return choose_elements(on, fill_like(x, diagonal), x)
+    places = [sizes.count_places(sizes.pad_type(aval).shape, axis) for axis in (row, column)]
+    if aval.shape[row] == aval.shape[column]:
+        return jnp.equal(*places)
+    return jnp.equal(
+        *[jnp.subtract(p, sizes.value(aval.shape[a])) for p, a in zip(places, (row, column))]
+    )
 
 
 def pad_factorization(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Compute the Cholesky, LU or QR factors of [[A, 0], [0, I]]."""
+    """Compute the LU or QR factors of [[A, 0], [0, I]]."""
     if not has_padded_core(eqn):
         return pad_batch(eqn, sizes, ins)
     return apply_padded(eqn, sizes, [complete(ins[0], eqn.invars[0].aval, sizes)])
+
+
+def pad_cholesky(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """Compute the Cholesky factor of [[A, 0], [0, I]], which is [[L, 0], [0, I]].
+
+    If A is not positive definite, all elements of the factor are NaN.
+    """
+    outs = pad_factorization(eqn, sizes, ins)
+    if has_padded_core(eqn):
+        sizes.note(outs[0], {IDENTITY: True})
+    return outs
 
 
 def pad_qr(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
@@ -83,8 +111,11 @@ def pad_eigh(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     inner = sizes.mask(x, aval, (aval.ndim - 2, aval.ndim - 1), 0)
     norm = jnp.sum(jnp.abs(inner), axis=(-2, -1), keepdims=True)  # at least the largest eigenvalue
     beyond = jnp.broadcast_to(2 * norm + 1, typeof(x).shape)
-    on = complete(fill_like(x, 0), aval, sizes)
-    moved = jnp.where(jnp.equal(on, fill_like(x, 1)), convert(beyond, aval.dtype), inner)
+    inside = sizes.is_inside(aval, (aval.ndim - 2, aval.ndim - 1))
+    if inside is None:
+        return apply_padded(eqn, sizes, ins)
+    on = jnp.logical_and(jnp.logical_not(inside), is_on_diagonal(aval, sizes))
+    moved = choose_elements(on, convert(beyond, aval.dtype), inner)
     return apply_padded(eqn, sizes, [moved])
 
 
@@ -109,7 +140,7 @@ MATRIX_RULES: dict[type, Rule] = {
     LeadingBatch: lambda eqn, sizes, ins: (
         None if eqn.primitive.element is not None else pad_batch(eqn, sizes, ins)
     ),
-    Cholesky: pad_factorization,
+    Cholesky: pad_cholesky,
     Lu: pad_factorization,
     Qr: pad_qr,
     TriangularSolve: pad_triangular_solve,

@@ -16,13 +16,14 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
 from weft.export.dims import Dim
 from weft.padding.elements import run_elements
-from weft.padding.sizes import FAR, INDEX, Sizes, choose_elements, count_places, fill_like, refusal
+from weft.padding.fourier import pad_fft
+from weft.padding.sizes import FAR, INDEX, Sizes, choose_elements, fill_like, refusal
 from weft.primitives import indexing, window
 from weft.primitives.bits import BitcastConvertType
 from weft.primitives.conv import ConvGeneralDilated
 from weft.primitives.cumulative import Cumulative
 from weft.primitives.fft import FFT
-from weft.primitives.layout import convert
+from weft.primitives.layout import broadcast_in_dim, convert
 from weft.primitives.random import RandomBits, RandomSplit
 from weft.primitives.reduction import ArgExtremum, Reduce, highest_value, lowest_value
 from weft.primitives.sort import FindPlaces, Partition, Sort, TopK, sort_p
@@ -95,7 +96,7 @@ def pad_partition(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
         return apply_padded(eqn, sizes, ins)
     xs = [ins[0]]
     if eqn.params["places"]:
-        xs.append(count_places(sizes.pad_type(aval).shape, axis))
+        xs.append(sizes.count_places(sizes.pad_type(aval).shape, axis))
     return sort_padded(eqn, sizes, xs, axis, is_stable=True, num_keys=1)[-1:]
 
 
@@ -141,20 +142,6 @@ def pad_batch(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
             raise refusal(
                 eqn, "must have matrices of known sizes; only the axes before them may be padded"
             )
-    return apply_padded(eqn, sizes, ins)
-
-
-def pad_fft(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Run a Fourier transform. Only axes that are not transformed may be padded."""
-    aval = eqn.invars[0].aval
-    if any(
-        is_padded(aval, a) for a in range(aval.ndim - len(eqn.params["fft_lengths"]), aval.ndim)
-    ):
-        raise refusal(
-            eqn,
-            "the length of a Fourier transform must be known",
-            "jnp.fft.fft(x, n=1024), which pads the signal itself",
-        )
     return apply_padded(eqn, sizes, ins)
 
 
@@ -207,21 +194,47 @@ def pad_random(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_gather(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
-    """Run a gather, with clipping if the indices are promised to be in bounds.
+    """Run a gather, with indices that are moved inside the true sizes or out of bounds.
 
-    Indices in the padding may have any value and break the promise. XLA clips indices too if the
-    promise is broken.
+    If indices are promised to be in bounds, they are clipped: indices in the padding may have any
+    value and break the promise. XLA clips indices too if the promise is broken.
     """
+    x, indices = ins
+    of_x = eqn.invars[0].aval
     mode, modes = eqn.params["mode"], indexing.GatherScatterMode
+    whole, mapped = eqn.params["slice_sizes"], eqn.params["dimension_numbers"].start_index_map
     if mode is modes.PROMISE_IN_BOUNDS:
-        eqn = eqn.replace(params={**eqn.params, "mode": modes.CLIP})
-    return run_elements(eqn, sizes, ins)
+        mode = modes.CLIP
+        eqn = eqn.replace(params={**eqn.params, "mode": mode})
+    symbolic = [isinstance(n, Dim) and (a in mapped or n != of_x.shape[a])
+                for a, n in enumerate(whole)]  # fmt: skip
+    if mode is modes.ONE_HOT or any(symbolic):
+        return run_elements(eqn, sizes, ins)
+    if any(is_padded(of_x, a) for a in mapped):
+        indices = widen_indices(indices)
+        limit = make_row([sizes.value(of_x.shape[d] - whole[d]) for d in mapped], indices)
+        if mode is modes.CLIP:
+            indices = jnp.minimum(indices, limit)
+        else:
+            indices = choose_elements(indices <= limit, indices, fill_like(indices, FAR))
+    return apply_padded(
+        eqn, sizes, [x, indices], mode=mode, indices_are_sorted=False, unique_indices=False
+    )
+
+
+def make_row(numbers: Sequence[Any], indices: Any) -> Any:
+    """Return an array like index vectors, which all have the entries `numbers`."""
+    if len(numbers) == 1:
+        return fill_like(indices, numbers[0])
+    row = jnp.stack([jnp.asarray(n, INDEX) for n in numbers])
+    return broadcast_in_dim(row, typeof(indices).shape, (typeof(indices).ndim - 1,))
 
 
 def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Run a scatter that drops updates in the padding and updates beyond the true sizes.
+    """Run a scatter that drops updates in the padding and updates that reach into it.
 
-    The indices of such updates are set out of bounds.
+    The indices of such updates are set out of bounds. Windows of size 1 beyond the true size may be
+    written, because the padding may be anything.
     """
     x, indices, updates = ins
     of_x, of_indices, of_updates = [a.aval for a in eqn.invars]
@@ -234,14 +247,14 @@ def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
             raise refusal(eqn, "windows of symbolic size must be as long as the array")
     indices = widen_indices(indices)
     inside = sizes.is_inside(of_indices, range(of_indices.ndim - 1))
-    limits = [sizes.value(of_x.shape[d] - whole[d]) for d in mapped]
-    if mapped:
-        limit = jnp.stack([jnp.asarray(n, INDEX) for n in limits])
-        limit = jnp.broadcast_to(limit, typeof(indices).shape)
+    reaches = any(is_padded(of_x, d) and whole[d] != 1 for d in mapped)
+    if reaches or (mapped and mode is modes.CLIP):
+        limits = [sizes.value(of_x.shape[d] - whole[d]) for d in mapped]
+        limit = make_row(limits, indices)
         if mode is modes.CLIP:
-            indices = jnp.maximum(jnp.minimum(indices, limit), np.int32(0))
+            indices = jnp.maximum(jnp.minimum(indices, limit), 0)
         else:
-            fits = jnp.logical_and(indices >= np.int32(0), indices <= limit)
+            fits = indices <= limit
             inside = fits if inside is None else jnp.logical_and(inside, fits)
     if inside is not None and not mapped and padded_axes(of_indices):
         raise refusal(eqn, "updates in the padding must have an index")

@@ -43,6 +43,9 @@ class Sizes:
     Attributes:
       buckets: the size in memory of each variable.
       values: the true size of each variable, an int32 scalar. It is at least 1.
+
+    Sizes, masks and masked values are computed once in a program. `_known` keeps values alive that
+    are keys by their identity.
     """
 
     def __init__(self, buckets: Mapping[str, int], values: Mapping[str, Any]):
@@ -50,6 +53,10 @@ class Sizes:
         self.values = values
         self._bounds: dict[Dim, int] = {}
         self._values: dict[Dim, Any] = {}
+        self._places: dict[tuple, Any] = {}
+        self._masks: dict[tuple, Any] = {}
+        self._masked: dict[tuple, Any] = {}
+        self._known: dict[int, tuple[Any, dict]] = {}
 
     def bound(self, size: Size) -> int:
         """Return the size in memory of an axis: the largest value that its size may have."""
@@ -109,18 +116,54 @@ class Sizes:
 
         The mask has the padded shape of `aval`. Return None if none of the axes is padded.
         """
-        padded, found = self.pad_type(aval).shape, None
+        padded = self.pad_type(aval).shape
+        found, key = None, (padded,)
         for axis in axes:
             if isinstance(aval.shape[axis], Dim):
-                place = count_places(padded, axis)
-                holds = jnp.less(place, self.value(aval.shape[axis]))
-                found = holds if found is None else jnp.logical_and(found, holds)
+                key = (*key, axis, aval.shape[axis])
+                both = self._masks.get(key)
+                if both is None:
+                    place = self.count_places(padded, axis)
+                    both = jnp.less(place, self.value(aval.shape[axis]))
+                    both = both if found is None else jnp.logical_and(found, both)
+                    self._masks[key] = both
+                found = both
+        return found
+
+    def count_places(self, shape: Sequence[int], axis: int) -> Any:
+        """Return the index of each element along an axis of an array in memory."""
+        key = tuple(shape), axis
+        found = self._places.get(key)
+        if found is None:
+            params = {"dtype": INDEX, "shape": key[0], "dimension": axis, "sharding": None}
+            found = self._places[key] = iota_p.apply(**params)[0]
         return found
 
     def mask(self, x: Any, aval: ShapedArray, axes: Sequence[int], value: Any) -> Any:
         """Return a padded array with `value` in the padding of some axes."""
-        inside = self.is_inside(aval, axes)
-        return x if inside is None else choose_elements(inside, x, fill_like(x, value))
+        number = tell_apart(value)
+        known = self.find_known(x)
+        axes = [a for a in axes if isinstance(aval.shape[a], Dim)]
+        missing = [a for a in axes if known.get(a) != number]
+        if not missing:
+            return x
+        key = id(x), tuple(missing), number
+        if key not in self._masked:
+            inside = self.is_inside(aval, missing)
+            found = self._masked[key] = choose_elements(inside, x, fill_like(x, value))
+            kept = [a for a, of in known.items() if of == number]
+            self.note(found, dict.fromkeys([*kept, *missing], number))
+            self.note(x, known)
+            self._known[id(value)] = value, self.find_known(value)  # its identity is in the key
+        return self._masked[key]
+
+    def note(self, x: Any, facts: Mapping) -> None:
+        """Note facts of the padding of a value: the number along an axis, or a name and True."""
+        self._known[id(x)] = x, dict(facts)
+
+    def find_known(self, x: Any) -> dict:
+        """Return the facts that were noted of a value."""
+        return self._known[id(x)][1] if id(x) in self._known else {}
 
 
 class TrueSizes(Sizes):
@@ -138,11 +181,16 @@ class TrueSizes(Sizes):
     def is_inside(self, aval: ShapedArray, axes: Sequence[int]) -> Any:
         return None
 
+    def mask(self, x: Any, aval: ShapedArray, axes: Sequence[int], value: Any) -> Any:
+        return x
 
-def count_places(shape: Sequence[int], axis: int) -> Any:
-    """Return the index of each element along an axis."""
-    params = {"dtype": INDEX, "shape": tuple(shape), "dimension": axis, "sharding": None}
-    return iota_p.apply(**params)[0]
+
+def tell_apart(value: Any) -> Any:
+    """Return a key that is equal for equal numbers, and for one traced scalar only."""
+    if hasattr(value, "aval"):
+        return value.aval, id(value)
+    array = np.asarray(value)
+    return "number", array.dtype.kind, array.tobytes() if array.dtype.kind in "fcV" else str(array)
 
 
 def fill_like(x: Any, value: Any) -> Any:

@@ -23,9 +23,9 @@ from weft.primitives.expr import Expr
 from weft.primitives.kernels import Called, Kernel
 from weft.primitives.layout import convert, literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
-from weft.primitives.slicing import concatenate, pad, slice_in_dim
+from weft.primitives.slicing import concatenate, fill_to_power, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p, logistic
-from weft.util import is_below
+from weft.util import SymbolicSize, is_below
 from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike
 
@@ -78,7 +78,12 @@ class Cumulative(families.ByCombination, families.AlongAxis):
         (x,), (t,) = primals, tangents
         (out,) = self.apply(x, axis=axis, reverse=reverse)
         pair = [rev(x, (axis,)), rev(t, (axis,))] if reverse else [x, t]
+        n = typeof(x).shape[axis]
+        if isinstance(n, SymbolicSize):
+            pair = [fill_to_power(y, axis, 0) for y in pair]
         _, dot = reduce_running(self.step, pair, (axis, axis))
+        if isinstance(n, SymbolicSize):
+            dot = slice_in_dim(dot, 0, n, axis=axis)
         return [out], [rev(dot, (axis,)) if reverse else dot]
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,19 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.elementwise import conj, mul
+from weft.primitives.elementwise import bitwise_or, conj, div, eq, mul, select
 from weft.primitives.families import LinearPrimitive, index_tuple, label_together
-from weft.primitives.layout import broadcast_in_dim, convert, host_constant, move_to_front
+from weft.primitives.layout import (
+    broadcast_in_dim,
+    convert,
+    fill,
+    host_constant,
+    iota,
+    literal,
+    literal_size,
+    move_to_front,
+)
+from weft.util import SymbolicSize
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike
 
@@ -96,16 +107,12 @@ class FFT(LinearPrimitive):
         (ct,) = cts
         if fft_type in (FftType.FFT, FftType.IFFT):
             return self.apply(ct, fft_type=fft_type, fft_lengths=fft_lengths)
-        size, dtype = math.prod(fft_lengths), typeof(ct).dtype
-        # Each element of an RFFT counts twice in the full transform, for its conjugate, except for
-        # the first element and, if n is even, the last one.
-        n, k = fft_lengths[-1], np.arange(fft_lengths[-1] // 2 + 1)
-        counts = np.where((k == 0) | (2 * k == n), 1, 2).astype(dtypes.real_dtype(dtype))
+        counts, size, quotient = count_pairs(fft_lengths, dtypes.real_dtype(typeof(ct).dtype))
         if fft_type == FftType.RFFT:
-            ct = scale_last(conj(ct), size / counts)
+            ct = scale_last(conj(ct), quotient(size, counts))
             return self.apply(ct, fft_type=FftType.IRFFT, fft_lengths=fft_lengths)
         (g,) = self.apply(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
-        return [conj(scale_last(g, counts / size))]
+        return [conj(scale_last(g, quotient(counts, size)))]
 
     def batch(self, axis, args, dims, *, fft_type, fft_lengths):
         (x,), (d,) = args, dims
@@ -114,12 +121,31 @@ class FFT(LinearPrimitive):
         return self.apply(x, fft_type=fft_type, fft_lengths=fft_lengths), [d]
 
 
-def scale_last(x: Any, factors: np.ndarray) -> Any:
+def count_pairs(fft_lengths: Sequence[int], dtype: np.dtype) -> tuple[Any, Any, Callable]:
+    """Return how often elements of an RFFT are in the full transform, and the size of it.
+
+    Each element counts twice, for its conjugate, except for the first element and, if n is even,
+    the last one. The third result is the function that divides the others by each other.
+    """
+    n, size = fft_lengths[-1], math.prod(fft_lengths)
+    if not isinstance(size, SymbolicSize):
+        k = np.arange(n // 2 + 1)
+        return np.where((k == 0) | (2 * k == n), 1, 2).astype(dtype), size, operator.truediv
+    k = iota(np.int32, n // 2 + 1)
+    twice = mul(k, literal(2, k.dtype))
+    is_single = bitwise_or(eq(k, literal(0, k.dtype)), eq(twice, literal_size(n, k)))
+    counts = select(is_single, fill(k.shape, 1, dtype), fill(k.shape, 2, dtype))
+    return counts, literal_size(size, counts), div
+
+
+def scale_last(x: Any, factors: Any) -> Any:
     """x, complex, times real factors along its last axis."""
     aval = typeof(x)
-    return mul(
-        x, broadcast_in_dim(host_constant(factors, aval.dtype), aval.shape, (aval.ndim - 1,))
-    )
+    if isinstance(factors, np.ndarray):
+        factors = host_constant(factors, aval.dtype)
+    else:
+        factors = convert(factors, aval.dtype)
+    return mul(x, broadcast_in_dim(factors, aval.shape, (aval.ndim - 1,)))
 
 
 fft_p = FFT()

@@ -50,9 +50,9 @@ from weft.primitives.elementwise import (
 from weft.primitives.elementwise import complex as join_parts
 from weft.primitives.expr import Expr, order_bits
 from weft.primitives.reshard import lay_out
-from weft.primitives.slicing import concatenate, slice_in_dim
+from weft.primitives.slicing import concatenate, fill_to_power, slice_in_dim
 from weft.pytrees import flatten, unflatten
-from weft.util import check_function, is_below, unzip2
+from weft.util import SymbolicSize, check_function, is_below, unzip2
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -234,7 +234,10 @@ class Product(Reduction):
         shape = typeof(out).shape
         if typeof(x).size == 0:
             return [out], [layout.zeros(typeof(out))]
-        _, dot = reduce_in_pairs(multiply_pairs, join_axes(axes, x, t))
+        pair = join_axes(axes, x, t)
+        if isinstance(typeof(pair[0]).shape[0], SymbolicSize):
+            pair = [fill_to_power(y, 0, value) for y, value in zip(pair, (1, 0), strict=True)]
+        _, dot = reduce_in_pairs(multiply_pairs, pair)
         return [out], [layout.reshape(dot, shape)]
 
 

@@ -438,6 +438,20 @@ class Concatenate(layout.LinearTogether):
 concatenate_p = Concatenate()
 
 
+def fill_to_power(x: Any, axis: int, value: float) -> Any:
+    """Return an array with a number after an axis of symbolic size, up to the next power of 2.
+
+    A comparison that depends on the size is an error, except where the program is one for sizes
+    with the same answers.
+    """
+    n, size = typeof(x).shape[axis], 1
+    while size < n:
+        size *= 2
+    config = [(0, 0, 0)] * typeof(x).ndim
+    config[axis] = (0, size - n, 0)
+    return pad(x, layout.literal(value, typeof(x).dtype), config)
+
+
 def concatenate(operands: Any, dimension: int) -> Array:
     """Join arrays along an axis.
 
