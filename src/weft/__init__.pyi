@@ -496,6 +496,7 @@ def sparse_hessian(
     format: _Literal["bcoo", "bcsr"] = ...,
     pattern: _Any = ...,
     holomorphic: bool = ...,
+    coloring: _Literal["auto", "star", "acyclic"] = ...,
 ) -> _SparseDerivative: ...
 def sparse_jacobian(
     fun: _Callable[..., _Any],
