@@ -124,7 +124,7 @@ HEAD = """# Libraries written for JAX
 
 What `make test-ecosystem ARGS=--all` found: tests of libraries, unchanged, under the switch
 ([coming-from-jax.md](coming-from-jax.md)) and on JAX {jax}, in one environment. Where a wheel or a
-source archive has tests, they are those; those with a * are ours, in `tests/ecosystem/`, whose
+source archive has tests, they are those; those with a * are ours, whose
 numbers must also be equal. "Tests" counts all of the library that either side found, "run" those
 that ran on both sides and did not skip themselves, and "both" those that pass on JAX and here; a
 file that cannot be imported here counts with all tests that it has on JAX. "All here" says how many
@@ -153,9 +153,8 @@ weft's own ([random.md](random.md)):
 - arrays: quax, quadax, matfree, interpax, jaxlie, jaxwt 0.1.1, einshape 1.0, jax-dataclasses 1.6.3,
   PyTensor 2.38 (`mode="JAX"`), signax, simple-pytree, traceax
 
-Programs of `tests/ecosystem/programs`, one of each of further libraries as their first pages show
-them. `tests/ecosystem/test_programs.py` compares their numbers with those of JAX, line by line,
-where the libraries are installed (`programs/requirements.txt`). What is known of them:
+Programs with further libraries, one of each, as their first pages show them. <!-- tests/ecosystem/programs -->
+Their numbers are compared with those of JAX, line by line, where the libraries are installed. What is known of them:
 
 | library | version | program | here | numbers as on JAX |
 |---|---|---|---|---|
@@ -190,7 +189,7 @@ What does not run, and why:
 
 ## Whole programs
 
-`bench/libraries.py` times two from the start of the process to its end. Seconds of the processor,
+Two are timed from the start of the process to its end. <!-- bench/libraries.py --> Seconds of the processor,
 on two shared cores, the least of two to six runs, with nothing compiled on disk (cold) and with
 what that run has left (warm):
 
