@@ -153,8 +153,9 @@ weft's own ([random.md](random.md)):
 - arrays: quax, quadax, matfree, interpax, jaxlie, jaxwt 0.1.1, einshape 1.0, jax-dataclasses 1.6.3,
   PyTensor 2.38 (`mode="JAX"`), signax, simple-pytree, traceax
 
-Programs with further libraries, one of each, as their first pages show them. <!-- tests/ecosystem/programs -->
-Their numbers are compared with those of JAX, line by line, where the libraries are installed. What is known of them:
+<!-- tests/ecosystem/programs -->
+Programs with further libraries, one of each, as their first pages show them. Their numbers are
+compared with those of JAX, line by line, where the libraries are installed. What is known of them:
 
 | library | version | program | here | numbers as on JAX |
 |---|---|---|---|---|
@@ -189,7 +190,8 @@ What does not run, and why:
 
 ## Whole programs
 
-Two are timed from the start of the process to its end. <!-- bench/libraries.py --> Seconds of the processor,
+<!-- bench/libraries.py -->
+Two are timed from the start of the process to its end. Seconds of the processor,
 on two shared cores, the least of two to six runs, with nothing compiled on disk (cold) and with
 what that run has left (warm):
 
