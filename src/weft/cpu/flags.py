@@ -66,10 +66,12 @@ MIN_ROWS_ELEMENTS = 1 << 16  # of an array of such rows
 # Adam's step on 32 matrices of one shape takes a sixth of the older way's time. So it is quicker
 # for programs of at least this many loops in which most have an equal.
 MIN_REPEATED_LOOPS = 8
-# For a reduction over several axes, the older way unrolls both loops if they have up to 1024
-# iterations together: a sum of 32 by 32 elements compiles in 560 ms, and in 80 ms in the newer way.
-# The time of 256 iterations is equal. Maxima and integers are made of vectors, not unrolled.
-UNROLLED = range(257, 1025)
+# For a reduction over several axes, the older way unrolls all loops of some arrays: a sum of 32 by
+# 32 elements compiles in 560 ms, and in 80 ms in the newer way. It does so for up to this many
+# elements and rows if lengths are powers of two, and for 32 rows. Below, the times are equal.
+UNROLLED_ELEMENTS = range(384, 1025)
+MIN_UNROLLED_TERMS = 128  # of one result
+MAX_UNROLLED_ROWS = 32
 MAX_TRANSPOSE_STEPS = 2  # operations beside a transpose of the last axis: up to 2, tiles pay
 
 DEFAULT = Flags(extra=(SMALL_LOOP, NO_TILES))  # if nothing is known about a program
@@ -323,13 +325,21 @@ def is_plain(eqn: Eqn) -> bool:
 
 
 def is_unrolled(eqn: Eqn) -> bool:
-    """Return True if the older way of XLA unrolls all loops of a reduction."""
+    """Return True if the older way of XLA unrolls all loops of a reduction.
+
+    Reductions of integers, and maxima, become a few instructions on vectors instead.
+    """
     operand = eqn.invars[0].aval
-    axes = [n for n in map(operand.shape.__getitem__, eqn.params.get("axes", ())) if n != 1]
-    if len(axes) < 2 or not all(type(n) is int for n in axes):
+    if operand.dtype.kind in "iu" or isinstance(eqn.primitive, Extremum):
         return False
-    makes_vectors = operand.dtype.kind in "iu" or isinstance(eqn.primitive, Extremum)
-    return math.prod(axes) in UNROLLED and not makes_vectors
+    lengths = [n for n in operand.shape if n != 1]
+    reduced = [n for n in map(operand.shape.__getitem__, eqn.params.get("axes", ())) if n != 1]
+    if len(reduced) < 2 or type(operand.size) is not int:
+        return False
+    rows = lengths[0]
+    even = rows == MAX_UNROLLED_ROWS or all(n & (n - 1) == 0 for n in lengths)
+    enough = operand.size in UNROLLED_ELEMENTS and math.prod(reduced) >= MIN_UNROLLED_TERMS
+    return even and enough and rows <= MAX_UNROLLED_ROWS
 
 
 def reads_once(jaxpr: Jaxpr) -> bool:
