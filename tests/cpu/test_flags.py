@@ -237,6 +237,50 @@ def test_equal_loops_are_compiled_once(no_flags):
 
 
 @older
+def test_loops_of_equal_layers_are_equal_wherever_their_operands_come_from(no_flags):
+    """XLA keeps functions that several loops read, and computes constants beforehand."""
+
+    def softmaxes(x, count):
+        for _ in range(count):
+            x = weft.nn.softmax(x * 2.0)
+        return x
+
+    assert quick_flags(lambda x: softmaxes(x, 2), jnp.ones((4, 8))) == QUICK
+    assert quick_flags(lambda x: softmaxes(x, 6), jnp.ones((4, 8))) == ()
+    places = jnp.arange(8)
+    gather = lambda x, count: [x[places + i] for i in range(count)]
+    assert quick_flags(lambda x: gather(x, 4), jnp.ones(64)) == QUICK
+    assert quick_flags(lambda x: gather(x, 9), jnp.ones(64)) == ()
+
+
+@older
+@pytest.mark.parametrize(
+    "fun, shape, unrolled",
+    [
+        (jnp.sum, (32, 32), True),
+        (jnp.prod, (32, 32), True),
+        (lambda x: (x > 2).any(), (32, 32), True),
+        (jnp.sum, (32, 24), True),
+        (jnp.sum, (4, 256), True),
+        (lambda x: x.sum((0, 2)), (16, 4, 16), True),
+        (jnp.max, (32, 32), False),
+        (lambda x: x.astype(int).sum(), (32, 32), False),
+        (lambda x: x.sum(1), (32, 32), False),
+        (jnp.sum, (1, 1024), False),
+        (jnp.sum, (24, 24), False),
+        (jnp.sum, (64, 16), False),
+        (jnp.sum, (16, 16), False),
+        (lambda x: x.sum((1, 2)), (2, 8, 8, 8), False),
+    ],
+)
+def test_sums_that_the_older_way_unrolls_are_compiled_in_the_newer_way(
+    fun, shape, unrolled, no_flags
+):
+    flags = quick_flags(lambda x: fun(x * 2), jnp.ones(shape, np.float32))
+    assert flags == (() if unrolled else QUICK)
+
+
+@older
 def test_vectors_that_cores_cannot_share_evenly_run_fast(no_flags):
     found = lambda f, *shape: quick_flags(f, jnp.ones(shape))
     some = (OLDER_LOOPS,)

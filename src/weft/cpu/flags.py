@@ -24,6 +24,7 @@ from weft.cpu.rewriting import running_bodies
 from weft.primitives.dot import DotGeneral
 from weft.primitives.elementwise import Elementwise, SelectN
 from weft.primitives.layout import Iota, Reshape, Squeeze, Transpose
+from weft.primitives.reduction import Extremum
 from weft.primitives.slicing import Concatenate, Pad, Slice, Tile
 from weft.primitives.transcendental import IntegerPow
 from weft.xla.compile import Flags
@@ -65,6 +66,12 @@ MIN_ROWS_ELEMENTS = 1 << 16  # of an array of such rows
 # Adam's step on 32 matrices of one shape takes a sixth of the older way's time. So it is quicker
 # for programs of at least this many loops in which most have an equal.
 MIN_REPEATED_LOOPS = 8
+# For a reduction over several axes, the older way unrolls all loops of some arrays: a sum of 32 by
+# 32 elements compiles in 560 ms, and in 80 ms in the newer way. It does so for up to this many
+# elements and rows if lengths are powers of two, and for 32 rows. Below, the times are equal.
+UNROLLED_ELEMENTS = range(384, 1025)
+MIN_UNROLLED_TERMS = 128  # of one result
+MAX_UNROLLED_ROWS = 32
 MAX_TRANSPOSE_STEPS = 2  # operations beside a transpose of the last axis: up to 2, tiles pay
 
 DEFAULT = Flags(extra=(SMALL_LOOP, NO_TILES))  # if nothing is known about a program
@@ -122,7 +129,7 @@ def choose_quick_flags(
         return ()
     if facts.is_rounded_differently or (facts.draws and (facts.has_functions or facts.loops)):
         return ()
-    if facts.repeats_loops:
+    if facts.repeats_loops or facts.unrolls_reduction:
         return ()
     large = [s for s in facts.shapes if math.prod(s) > MAX_QUICK_ELEMENTS]
     if facts.loops:
@@ -165,6 +172,7 @@ class ProgramFacts:
       join_count: the number of its concatenations.
       has_more_than_joins: it has other equations than concatenations and slices.
       reshapes: it has reshapes, or tiles, which are lowered with one.
+      unrolls_reduction: the older way would unroll a reduction over several axes.
       loop_kinds: the number of loops that XLA writes, for each expression that they compute.
     """
 
@@ -174,6 +182,7 @@ class ProgramFacts:
         self.has_arc_tangent = self.computes_bytes = False
         self.is_rounded_differently = self.draws = self.has_functions = False
         self.has_more_than_joins = self.reshapes = self.has_packed_elements = self.loops = False
+        self.unrolls_reduction = False
         self.others: list[Eqn] = []
         self.join_count = self.function_elements = self.slow_elements = self.loop_length = 0
         self.loop_kinds: collections.Counter[int] = collections.Counter()
@@ -214,6 +223,8 @@ class ProgramFacts:
                 self.is_rounded_differently = True
             elif prim.elements is Elements.RANDOM:
                 self.draws = True
+            elif prim.cost is Cost.REDUCTION and is_unrolled(eqn):
+                self.unrolls_reduction = True
             elif prim.cost is Cost.UNKNOWN and prim.memoize_type:  # such as an exported program
                 self.multiplies = self.is_rounded_differently = True
             moved = prim.elements is Elements.MOVED
@@ -241,21 +252,31 @@ class ProgramFacts:
         """Count the loops that XLA writes for the operations of a program that it fuses.
 
         Such a loop ends with a result of the program or an operand of another kind of operation.
-        Its kind is the expression that it computes, with the types of what it reads.
+        Its kind is the expression that it computes, with the types of what it reads. A loop reads
+        constants, which XLA computes beforehand, and functions such as exp that others read too:
+        XLA does not compute these again.
         """
+        constants = {*map(id, jaxpr.constvars)}
         kept = {id(v) for v in jaxpr.outvars}
         kept.update(id(a) for eqn in jaxpr.eqns if not is_fused(eqn) for a in eqn.invars)
         kinds: dict[int, int] = {}
         for eqn in jaxpr.eqns:
-            if not eqn.outvars or not is_fused(eqn):
+            cost = eqn.primitive.cost
+            if not eqn.outvars or not (is_fused(eqn) or cost is Cost.LOOKUP):
+                continue
+            out = eqn.outvars[0]
+            varying = [a for a in eqn.invars if type(a) is not Literal and id(a) not in constants]
+            if not varying and any(type(a) is not Literal for a in eqn.invars):
+                constants.add(id(out))
                 continue
             operands = (
                 a.val if type(a) is Literal else kinds.get(id(a), a.aval) for a in eqn.invars
             )
-            out = eqn.outvars[0]
-            kinds[id(out)] = kind = hash((eqn.primitive, out.aval, *operands))
+            kind = hash((eqn.primitive, out.aval, *operands))
             if id(out) in kept:
                 self.loop_kinds[kind] += 1
+            if id(out) not in kept or cost is not Cost.TRANSCENDENTAL:
+                kinds[id(out)] = kind
 
     def note_transpose(self, *order: int) -> None:
         """Note a transpose, by its permutation."""
@@ -301,6 +322,24 @@ def is_plain(eqn: Eqn) -> bool:
     return isinstance(prim, Iota | Pad | SelectN | IntegerPow) or (
         getattr(prim, "operation", "") in PLAIN
     )
+
+
+def is_unrolled(eqn: Eqn) -> bool:
+    """Return True if the older way of XLA unrolls all loops of a reduction.
+
+    Reductions of integers, and maxima, become a few instructions on vectors instead.
+    """
+    operand = eqn.invars[0].aval
+    if operand.dtype.kind in "iu" or isinstance(eqn.primitive, Extremum):
+        return False
+    lengths = [n for n in operand.shape if n != 1]
+    reduced = [n for n in map(operand.shape.__getitem__, eqn.params.get("axes", ())) if n != 1]
+    if len(reduced) < 2 or type(operand.size) is not int:
+        return False
+    rows = lengths[0]
+    even = rows == MAX_UNROLLED_ROWS or all(n & (n - 1) == 0 for n in lengths)
+    enough = operand.size in UNROLLED_ELEMENTS and math.prod(reduced) >= MIN_UNROLLED_TERMS
+    return even and enough and rows <= MAX_UNROLLED_ROWS
 
 
 def reads_once(jaxpr: Jaxpr) -> bool:
