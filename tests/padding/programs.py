@@ -14,6 +14,7 @@ import numpy as np
 import weft
 import weft.numpy as jnp
 from weft import lax, nn, random
+from weft.scipy import signal
 
 
 class Program(NamedTuple):
@@ -123,6 +124,9 @@ PROGRAMS = {
     ),
     "pool": Program(
         lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (3,), (2,), ((1, 1),)), VECTOR
+    ),
+    "convolve by FFT": Program(
+        lambda x, y: (signal.fftconvolve(x, y), signal.fftconvolve(x, y, "same")), ("n", "m")
     ),
     "norm": Program(lambda x: x / jnp.linalg.norm(x, axis=0), MATRIX),
     "cholesky": Program(lambda x: jnp.linalg.cholesky(positive(x)), MATRIX),

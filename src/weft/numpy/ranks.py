@@ -15,7 +15,6 @@ from weft.numpy import ufuncs
 from weft.numpy.choice import where
 from weft.numpy.indexing import take_along_axis
 from weft.numpy.manipulation import concatenate
-from weft.numpy.reductions import argmax
 from weft.numpy.reductions import min as least
 from weft.primitives import elementwise as ops
 from weft.primitives import families
@@ -34,7 +33,7 @@ class SelectRanks(Primitive):
     """The elements of floats x at places k, counted from 0, in ascending order, and the next ones.
 
     NaN counts as largest. After the last place the next element is the last one. Gradients go to
-    the elements found: the first of equal ones has the lowest place.
+    the elements found; equal elements have their places in any order.
     Shapes: x [..., n]; k [..., m], places below n; the results are as k. Dtypes: x a float, k
     int32. Source: weft.
     """
@@ -57,11 +56,15 @@ class SelectRanks(Primitive):
 
     def jvp(self, primals, tangents):
         (x, k), (t, _) = primals, tangents
-        outs = self.apply(x, k)
         if type(t) is Zero:
+            outs = self.apply(x, k)
             return outs, families.zero_tangents(outs)
-        places = [locate_rank(x, y, at) for y, at in zip(outs, (k, next_place(x, k)), strict=True)]
-        return outs, [take_along_axis(t, place, -1) for place in places]
+        # Elements and tangents are read at the same places. A search of x for the elements found
+        # would miss them: XLA may compute x again for it, with another rounding.
+        about = concatenate([k, next_place(x, k)], -1)
+        (places,) = partition_p.apply(x, about, axis=typeof(x).ndim - 1, places=True)
+        chosen = take_ranks(places, k)
+        return tuple([take_along_axis(v, place, -1) for place in chosen] for v in (x, t))
 
     def batch(self, axis, args, dims):
         x, k = (batched_at_front(v, d, axis.size) for v, d in zip(args, dims, strict=True))
@@ -134,18 +137,6 @@ def select_by_bits(x: Any, k: Any) -> list:
     through = count(keys <= each)
     following = where((through > k + 1) | (through == x.shape[-1]), found, above)
     return [decode_float(y, x.dtype) for y in (found, following)]
-
-
-def locate_rank(x: Any, value: Any, k: Any) -> Any:
-    """Return the place of the element of rank k, given its value.
-
-    Equal elements are in the order of their places.
-    """
-    x, value = lax.expand_dims(x, (x.ndim - 1,)), lax.expand_dims(value, (x.ndim,))
-    hit = ops.convert(x == value, INT32)
-    rank = k - lax.reduce_sum(ops.convert(x < value, INT32), (x.ndim - 1,))
-    seen = lax.cumsum(hit, x.ndim - 1)
-    return argmax((hit == 1) & (seen == lax.expand_dims(rank + 1, (x.ndim - 1,))), -1)
 
 
 def encode_floats(x: Any) -> Any:

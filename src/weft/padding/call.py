@@ -33,7 +33,7 @@ from weft.options import config, trace_context
 from weft.padding.run import PaddedRun, Variable, find_run, jit_padded, padded_call_p
 from weft.padding.sizes import FAR
 from weft.primitives import families, layout
-from weft.pytrees import broadcast_prefix, flatten, is_none
+from weft.pytrees import broadcast_prefix, default_registry, flatten, is_none
 from weft.transforms.batch import BatchTrace, named_axes
 from weft.transforms.jvp import JVPTrace
 from weft.transforms.linearize import PartialTrace
@@ -48,6 +48,7 @@ SMALL = MIN_BUCKET
 _ARRAY = frozenset((ArrayImpl,))
 _LEAF = flatten(0)[1]
 _get_aval = operator.attrgetter("aval")
+_flatten = default_registry.flatten  # without the errors of `flatten`
 MAX_PLANS = 4096  # cached plans of a function, about 2 KB each
 
 
@@ -166,12 +167,15 @@ class PaddedFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves: Any = args
         key: tuple = (current.trace, trace_context())
-        try:  # values without an `aval`, such as NumPy's, take the slow path
+        # Values without an `aval`, such as NumPy's, take the slow path. So do pytrees that cannot
+        # be flattened: the slow path explains their errors.
+        try:
             if kwargs or not self._flat:
-                leaves, tree = flatten((args, kwargs))
-                key = (*key, tree)
-            found = self._fast.get((*key, *map(_get_aval, leaves)))
-        except AttributeError:
+                leaves, tree = _flatten((args, kwargs), None)
+                found = self._fast.get((*key, tree, *map(_get_aval, leaves)))
+            else:
+                found = self._fast.get((*key, *map(_get_aval, leaves)))
+        except (AttributeError, ValueError, SystemError, TypeError):
             found = None
         if found is None:
             return self._call(args, kwargs)
@@ -364,7 +368,8 @@ class PaddedFunction:
         run = find_run(program.jaxpr, variables, self._plain.spec)
         call = functools.partial(run.call, *program.consts) if program.consts else run.call
         is_leaf = program.out_tree == _LEAF and not program.hidden_results
-        return Plan(program, variables, run, call, None if is_leaf else program.result)
+        result = program.result if program.hidden_results else program.out_tree.unflatten
+        return Plan(program, variables, run, call, None if is_leaf else result)
 
     def _stage(
         self,

@@ -24,7 +24,7 @@ from weft.primitives.elementwise import complex, convert
 from weft.primitives.families import check_integer, check_parameter
 from weft.primitives.layout import broadcast_to_rank, rev
 from weft.run.operation import operation
-from weft.util import check_option, list_public, memoize, name_function
+from weft.util import SymbolicSize, check_option, list_public, memoize, name_function
 from weft.xla.typing import Array, ArrayLike
 
 __all__ = [
@@ -291,7 +291,8 @@ def convolve_by_fft(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> 
     if mode == "valid":
         x, k, _ = order_operands(op, x, k, mode, axes)
     sizes = [x.shape[i] + k.shape[i] - 1 for i in axes]
-    lengths = [fast_length(n) for n in sizes]
+    # The prime factors of a symbolic size are not known.
+    lengths = [n if isinstance(n, SymbolicSize) else fast_length(n) for n in sizes]
     forward, backward = fourier.rfftn, fourier.irfftn
     if dtypes.is_complex(dtype):
         forward, backward = fourier.fftn, fourier.ifftn
