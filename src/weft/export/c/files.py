@@ -14,8 +14,8 @@ HEADER = """\
 {documents}
 
 {weights}\
-   No argument may overlap a result or the workspace. `workspace` is at least {wanted}
-   bytes, aligned to {alignment} bytes, with any contents; threads need one each. */
+   Results and the workspace may not overlap each other or an argument. `workspace` is at
+   least {wanted} bytes, aligned to {alignment} bytes, with any contents; threads need one each. */
 
 #ifndef {upper}_H
 #define {upper}_H

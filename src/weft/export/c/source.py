@@ -73,11 +73,11 @@ class Parameter:
         half = f", {self.kind.dtype} as its bits" if self.kind.is_half else ""
         return f"{self.kind.stored} {sizes}".strip() + half
 
-    def declare(self, is_result: bool = False) -> str:
-        """Return its declaration."""
+    def declare(self, is_result: bool = False, restrict: str = "") -> str:
+        """Return its declaration, with `restrict` before the name of a pointer."""
         if self.by_value:
             return f"{self.kind.stored} {self.name}"
-        return f"{'' if is_result else 'const '}{self.kind.stored} *{self.name}"
+        return f"{'' if is_result else 'const '}{self.kind.stored} *{restrict}{self.name}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,13 +106,17 @@ class Signature:
         """Return the declaration of the function that gives the size of the arena."""
         return f"size_t {self.name}_workspace({', '.join(f'ptrdiff_t {n}' for n in self.sizes)})"
 
-    def declare(self, weights: bool) -> str:
-        """Return the declaration of the function, without a semicolon."""
+    def declare(self, weights: bool, restrict: str = "") -> str:
+        """Return the declaration of the function, without a semicolon.
+
+        The definition says "restrict ", since the header forbids memory that overlaps. A
+        declaration need not repeat it, and C++, which includes the header, lacks the word.
+        """
         listed = [f"ptrdiff_t {n}" for n in self.sizes]
-        listed += [p.declare() for p in self.parameters]
-        listed += [r.declare(True) for r in self.results]
+        listed += [p.declare(False, restrict) for p in self.parameters]
+        listed += [r.declare(True, restrict) for r in self.results]
         listed += ["const void *weights"] if weights else []
-        listed.append("void *workspace")
+        listed.append(f"void *{restrict}workspace")
         lines, line = [], f"{'int' if self.sizes else 'void'} {self.name}("
         for k, text in enumerate(listed):
             text += ")" if k == len(listed) - 1 else ", "
@@ -224,7 +228,7 @@ def print_program(
         test = f"{signature.name}_workspace({', '.join(signature.sizes)}) == SIZE_MAX"
         head.insert(0, f"  if ({test}) return 1;")
         body.append("  return 0;")
-    prototype = signature.declare(weights is not None)
+    prototype = signature.declare(weights is not None, "restrict ")
     main = "\n".join([prototype + " {", *head, *inner, *body, "}"])
     helpers = list_helpers("\n".join([*functions, main, *tables]))
     has_complex = any(mentions(part, "complex") for part in (*helpers, *functions, main, *tables))

@@ -255,9 +255,6 @@ class Writer(Emitter):
         if self.is_transposition(value):
             self.fill_by_tiles(to, value)
             return
-        if self.is_transposition(value):
-            self.fill_by_tiles(to, value)
-            return
         with self.loops(to.shape) as index:
             self.write_element(to, index, self.read(value, index))
 
