@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.explain.numerics.difference import Difference, diff
-from weft.explain.numerics.findings import add_remedies, find_findings
+from weft.explain.numerics.findings import add_remedies, find_findings, find_given
 from weft.explain.numerics.follow import Followed, find_program, follow_program
 from weft.explain.numerics.gradients import check_gradients
 from weft.explain.numerics.precision import advise
@@ -78,8 +78,8 @@ def numerics(
 
 def add_lines(report: Numerics, followed: Followed) -> None:
     """Add the findings, lines, results and sums of a recorded run to a report."""
-    records, results = followed
-    found = find_findings(records, results)
+    records, results, given = followed
+    found = [*find_findings(records, results), *find_given(given, results)]
     report.findings = add_remedies(found, records)
     report.lines = make_lines(records)
     report.results = list(map(make_result, results))
