@@ -3,6 +3,7 @@
 `numerics.diff` compares two reports. See docs/numerics.md.
 """
 
+import numbers
 import sys
 import types
 from collections.abc import Callable
@@ -44,7 +45,7 @@ def numerics(
 
     Raises:
       TracerError: the returned function is called within `jit`, `grad` or `vmap`.
-      ValueError: `tolerance` is not positive.
+      ValueError: `tolerance` is not a positive number.
 
     >>> def variance(x):
     ...     return jnp.mean(x * x) - jnp.mean(x) ** 2
@@ -52,9 +53,10 @@ def numerics(
     >>> report.findings[0].kind
     'cancellation'
     """
-    if tolerance is not None and not tolerance > 0:
+    is_number = isinstance(tolerance, numbers.Real)
+    if tolerance is not None and not (is_number and tolerance > 0):
         raise ValueError(
-            f"numerics: tolerance must be positive; got {tolerance!r}. "
+            f"numerics: tolerance must be a positive number; got {tolerance!r}. "
             "Hint: 1e-2 allows results to change by one percent."
         )
 

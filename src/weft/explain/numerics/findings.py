@@ -159,15 +159,18 @@ def add_remedies(findings: Sequence[Finding], records: Sequence[Record]) -> list
             found.append(f._replace(remedy=code, gain=gain))
         else:
             adds = f.kind in ("rounding", "growth")
-            text = USUAL.get(f.kind, "") or usual.get(f.place, "") * adds
+            text = f.remedy or USUAL.get(f.kind, "") or usual.get(f.place, "") * adds
             found.append(f._replace(remedy=text))
     return found
 
 
 # The usual remedy for a kind of finding, for formulas that have no known rewrite.
-USUAL = {
-    "hidden": "jnp.where(ok, f(jnp.where(ok, x, 1)), 0)",
-    "wrapped": "x.astype(jnp.int32) before the operation",
+USUAL = {"hidden": "jnp.where(ok, f(jnp.where(ok, x, 1)), 0)"}
+# The usual remedy where integers of this many bits wrap. Those of 64 bits have none.
+WIDER = {
+    8: "x.astype(jnp.int32) before the operation",
+    16: "x.astype(jnp.int32) before the operation",
+    32: "x.astype(jnp.int64) before the operation, under weft.enable_x64(True); or floats",
 }
 
 
@@ -404,7 +407,8 @@ def find_wraps(records: Sequence[Record]) -> list[Finding]:
     for r in records:
         if r.total("wrapped"):
             text = f"{r.site.operation} leaves the range of {r.dtype}"
-            found.setdefault(r.site.place, Finding("wrapped", r.site.place, text, "", 1e2))
+            remedy = WIDER.get(8 * r.dtype.itemsize, "")
+            found.setdefault(r.site.place, Finding("wrapped", r.site.place, text, remedy, 1e2))
     return list(found.values())
 
 
