@@ -62,8 +62,8 @@ def follow_program(subject: Subject, match: Any = None) -> Followed:
                 given[i] = x.astype(v.aval.dtype)
         values = typed_values(given, program.jaxpr.invars)
         vectors = [np.asarray(v) for v in follower.jitted(np.uint8(0), *values)]
-    groups = [read_records(t, v) for t, v in zip(follower.tapes, vectors, strict=True)]
-    return Followed(*groups, list_given(program, consts, leaves))
+    records, results = map(read_records, follower.tapes, vectors)
+    return Followed(records, results, list_given(program, consts, leaves))
 
 
 def list_given(program: Any, consts: Sequence, leaves: Sequence) -> list[Given]:
