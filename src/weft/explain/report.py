@@ -108,7 +108,7 @@ class Report(Printed):
                 f" The profiler made a run {self.profiled / self.wall:.1f} times as long, so that "
                 "the shares of lines with many short kernels are uncertain."
             )
-        note += " A kernel of several lines is shared by what the engine counts."
+        note += " A kernel of several lines is shared in proportion to what XLA counts."
         return table._replace(note=note)
 
     @property

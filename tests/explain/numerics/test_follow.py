@@ -236,13 +236,24 @@ def test_integers_of_hashes_may_wrap():
     assert not report(fun, np.arange(5, dtype=np.uint32) * 10**8).findings
 
 
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_the_remedy_for_integers_that_wrap_is_a_wider_type(bits):
+    with weft.enable_x64(True):
+        x = np.array([2 ** (bits - 2)], f"int{bits}")
+        (finding,) = report(lambda x: x * x, x).findings
+    assert finding.kind == "wrapped"
+    asked = finding.remedy.partition("jnp.")[2].partition(")")[0]
+    assert (np.dtype(asked).itemsize * 8 > bits) if bits < 64 else asked == ""
+
+
 def test_errors_say_what_must_hold():
     with pytest.raises(TracerError, match="numerics: must be called with values; got a traced"):
         weft.jit(lambda x: numerics(jnp.sin)(x).results[0].worst)(1.0)
     with pytest.raises(TypeError, match="numerics: "):
         numerics(3)(1.0)
-    with pytest.raises(ValueError, match="numerics: tolerance must be positive; got -1"):
-        numerics(jnp.sin, tolerance=-1)
+    for tolerance in (-1, 0, float("nan"), "1e-2"):
+        with pytest.raises(ValueError, match="numerics: tolerance must be a positive number; got"):
+            numerics(jnp.sin, tolerance=tolerance)
 
 
 WINDOWS = {

@@ -64,6 +64,41 @@ def test_hidden_nan_is_said():
     assert "jnp.where(ok" in finding.remedy
 
 
+KNOWN = np.array([1, np.nan, 2], F32)
+
+# A function of x and y, an element of x, and how the finding begins; "" if there is none.
+GIVEN = {
+    "sum": (lambda x, y: jnp.sum(x["a"] * 2) + y, np.nan, "argument `x['a']`"),
+    "identity": (lambda x, y: x["a"], np.nan, "argument `x['a']`"),
+    "infinity": (lambda x, y: x["a"] + y, np.inf, "argument `x['a']`"),
+    "NaN of an infinity": (lambda x, y: x["a"] - x["a"], np.inf, "argument `x['a']`"),
+    "closed over": (lambda x, y: jnp.asarray(KNOWN) * y, 0.0, "a value that the function closes"),
+    "hidden": (lambda x, y: jnp.nansum(x["a"]) + y, np.nan, ""),
+    "not read": (lambda x, y: y * 2, np.nan, ""),
+    "without": (lambda x, y: x["a"] * y, 0.0, ""),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, "float32") for name in GIVEN] + [("sum", "bfloat16"), ("sum", "complex64")],
+)
+def test_operands_that_have_nan_already_are_named(name, dtype):
+    fun, value, said = GIVEN[name]
+    x = jnp.asarray(np.array([1, 2, value, 3])).astype(dtype)
+    texts = [f.text for f in numerics(fun)({"a": x}, F32(1)).findings]
+    already = [t for t in texts if "already" in t]
+    assert len(already) == bool(said)
+    if said:
+        assert already[0].startswith(said)
+        where = (
+            ": 1 of 3 elements, the first at [1]"
+            if "closes" in said
+            else "4 elements, the first at [2]"
+        )
+        assert already[0].endswith(where)
+
+
 def test_the_page_has_the_source_and_the_findings(tmp_path):
     found = numerics(cancels)(np.array([0.1234567], F32))
     found.save(tmp_path / "page.html")

@@ -3,13 +3,14 @@
 `numerics.diff` compares two reports. See docs/numerics.md.
 """
 
+import numbers
 import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
 from weft.explain.numerics.difference import Difference, diff
-from weft.explain.numerics.findings import add_remedies, find_findings
+from weft.explain.numerics.findings import add_remedies, find_findings, find_given
 from weft.explain.numerics.follow import Followed, find_program, follow_program
 from weft.explain.numerics.gradients import check_gradients
 from weft.explain.numerics.precision import advise
@@ -44,7 +45,7 @@ def numerics(
 
     Raises:
       TracerError: the returned function is called within `jit`, `grad` or `vmap`.
-      ValueError: `tolerance` is not positive.
+      ValueError: `tolerance` is not a positive number.
 
     >>> def variance(x):
     ...     return jnp.mean(x * x) - jnp.mean(x) ** 2
@@ -52,9 +53,10 @@ def numerics(
     >>> report.findings[0].kind
     'cancellation'
     """
-    if tolerance is not None and not tolerance > 0:
+    is_number = isinstance(tolerance, numbers.Real)
+    if tolerance is not None and not (is_number and tolerance > 0):
         raise ValueError(
-            f"numerics: tolerance must be positive; got {tolerance!r}. "
+            f"numerics: tolerance must be a positive number; got {tolerance!r}. "
             "Hint: 1e-2 allows results to change by one percent."
         )
 
@@ -78,8 +80,8 @@ def numerics(
 
 def add_lines(report: Numerics, followed: Followed) -> None:
     """Add the findings, lines, results and sums of a recorded run to a report."""
-    records, results = followed
-    found = find_findings(records, results)
+    records, results, given = followed
+    found = [*find_findings(records, results), *find_given(given, results)]
     report.findings = add_remedies(found, records)
     report.lines = make_lines(records)
     report.results = list(map(make_result, results))

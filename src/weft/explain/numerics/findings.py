@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
+from weft.core.aval import ShapedArray
 from weft.core.facts import Cost, Linearity
 from weft.explain.numerics.samples import FAIR, Record, measure_ulps, relative, ulps_text
 from weft.explain.numerics.values import is_wide
@@ -158,15 +159,18 @@ def add_remedies(findings: Sequence[Finding], records: Sequence[Record]) -> list
             found.append(f._replace(remedy=code, gain=gain))
         else:
             adds = f.kind in ("rounding", "growth")
-            text = USUAL.get(f.kind, "") or usual.get(f.place, "") * adds
+            text = f.remedy or USUAL.get(f.kind, "") or usual.get(f.place, "") * adds
             found.append(f._replace(remedy=text))
     return found
 
 
 # The usual remedy for a kind of finding, for formulas that have no known rewrite.
-USUAL = {
-    "hidden": "jnp.where(ok, f(jnp.where(ok, x, 1)), 0)",
-    "wrapped": "x.astype(jnp.int32) before the operation",
+USUAL = {"hidden": "jnp.where(ok, f(jnp.where(ok, x, 1)), 0)"}
+# The usual remedy where integers of this many bits wrap. Those of 64 bits have none.
+WIDER = {
+    8: "x.astype(jnp.int32) before the operation",
+    16: "x.astype(jnp.int32) before the operation",
+    32: "x.astype(jnp.int64) before the operation, under weft.enable_x64(True); or floats",
 }
 
 
@@ -403,5 +407,39 @@ def find_wraps(records: Sequence[Record]) -> list[Finding]:
     for r in records:
         if r.total("wrapped"):
             text = f"{r.site.operation} leaves the range of {r.dtype}"
-            found.setdefault(r.site.place, Finding("wrapped", r.site.place, text, "", 1e2))
+            remedy = WIDER.get(8 * r.dtype.itemsize, "")
+            found.setdefault(r.site.place, Finding("wrapped", r.site.place, text, remedy, 1e2))
     return list(found.values())
+
+
+def find_given(given: Sequence[Any], results: Sequence[Record]) -> list[Finding]:
+    """Return findings for operands of the program that have the NaN or infinities of its results.
+
+    Args:
+      given: the operands, each with `name`, `aval`, `value` and `place`, the line that reads it
+        first.
+      results: the records of the results.
+    """
+    found = []
+    for kind, text, fact, test in (
+        ("nan", "NaN", "nans", np.isnan),
+        ("infinity", "infinities", "infs", np.isinf),
+    ):
+        if not any(r.total(f) for r in results for f in {fact, "nans"}):
+            continue  # no result has any; a NaN may come of an infinity
+        for name, aval, x, place in given:
+            if type(aval) is not ShapedArray or not dtypes.is_inexact(aval.dtype):
+                continue
+            marked = test(np.asarray(x))
+            if marked.any():
+                said = f"{name} has {text} already{describe_count(marked)}"
+                found.append(Finding(kind, place, said, "", 1e2))
+    return found
+
+
+def describe_count(marked: np.ndarray) -> str:
+    """Return a text for the number of marked elements and the index of the first one."""
+    if not marked.ndim:
+        return ""
+    first = ", ".join(str(int(i)) for i in np.argwhere(marked)[0])
+    return f": {int(marked.sum()):,} of {marked.size:,} elements, the first at [{first}]"

@@ -11,19 +11,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.api.jit import jit
+from weft.core.jaxpr import Literal
 from weft.core.trace import typed_values
 from weft.explain.numerics.recording import Recorder, Tape, record_result
 from weft.explain.numerics.samples import Record, order_sites, read_tape
 from weft.explain.numerics.values import Value
+from weft.explain.origins import Place, find_place
 from weft.explain.subject import Subject, name_operations
 from weft.options import config
 
 
+class Given(NamedTuple):
+    """An operand of the program: its name, its type and value, and the line that reads it first."""
+
+    name: str
+    aval: Any
+    value: Any
+    place: Place
+
+
 class Followed(NamedTuple):
-    """The records of a run: one for each equation, and one for each result."""
+    """The records of a run: one for each equation, and one for each result.
+
+    `given` are the operands of the program.
+    """
 
     records: Sequence[Record]
     results: Sequence[Record]
+    given: Sequence[Given] = ()
 
 
 class Follower(NamedTuple):
@@ -47,8 +62,26 @@ def follow_program(subject: Subject, match: Any = None) -> Followed:
                 given[i] = x.astype(v.aval.dtype)
         values = typed_values(given, program.jaxpr.invars)
         vectors = [np.asarray(v) for v in follower.jitted(np.uint8(0), *values)]
-    groups = [read_records(t, v) for t, v in zip(follower.tapes, vectors, strict=True)]
-    return Followed(*groups)
+    records, results = map(read_records, follower.tapes, vectors)
+    return Followed(records, results, list_given(program, consts, leaves))
+
+
+def list_given(program: Any, consts: Sequence, leaves: Sequence) -> list[Given]:
+    """Return the operands that a program reads: values that it closes over, and arguments."""
+    names = ["a value that the function closes over"] * len(consts) + program.argument_names()
+    readers: dict[Any, list] = {}
+    for eqn in program.jaxpr.eqns:
+        for atom in eqn.invars:
+            if type(atom) is not Literal:
+                readers.setdefault(atom, [eqn])
+    for atom in program.jaxpr.outvars:
+        if type(atom) is not Literal:
+            readers.setdefault(atom, [])
+    found = []
+    for name, x, var in zip(names, [*consts, *leaves], program.jaxpr.invars, strict=False):
+        if var in readers:
+            found.append(Given(name, var.aval, x, find_place(readers[var])))
+    return found
 
 
 def find_program(subject: Subject) -> tuple[Any, Sequence, Sequence]:
