@@ -20,6 +20,8 @@ BACKEND = "backend"  # the compiler option that is no flag of XLA
 
 def split_options(options: tuple) -> tuple[Callable[[Any], Any] | None, tuple]:
     """Return the pass that compiles a program in place of XLA, or None, and the flags of XLA."""
+    if not options:
+        return None, ()
     flags = tuple([pair for pair in options if pair[0] != BACKEND])
     return dict(options).get(BACKEND), flags
 

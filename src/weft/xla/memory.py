@@ -43,7 +43,14 @@ def needs_much_memory(loaded: Any, jaxpr: Jaxpr, out_avals: Sequence[Any]) -> bo
     limit = much_memory()
     if sum([a.nbytes for a in out_avals]) > limit:
         return True
-    if sum([count_bytes(v.aval) for eqn in all_eqns(jaxpr) for v in eqn.outvars]) <= limit:
+    total, programs = 0, [jaxpr]
+    while programs:
+        for eqn in programs.pop().eqns:
+            for v in eqn.outvars:
+                total += getattr(v.aval.physical, "nbytes", 0)
+            if not eqn.primitive.memoize_type:
+                programs += held_jaxprs(eqn)
+    if total <= limit:
         return False
     try:
         return loaded.get_compiled_memory_stats().temp_size_in_bytes > limit

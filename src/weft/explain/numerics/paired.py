@@ -1,9 +1,10 @@
 """Operations on pairs of float64, by primitive: the wide run of programs in float64.
 
-An operation that only moves elements is applied to both parts of its operands. `RULES` has the
-operations that are computed to about 100 bits. Solutions of linear systems and factors of matrices
-are refined by a step with the residual in pairs. Any other operation is computed to first order: at
-the first part of its operands, with the second part moved by its derivative.
+An operation that only moves elements is applied to both parts of its operands. `BY_ELEMENT` and
+`BY_EQUATION` have the operations that are computed to about 100 bits. Solutions of linear systems
+and factors of matrices are refined by a step with the residual in pairs. Any other operation is
+computed to first order: at the first part of its operands, with the second part moved by its
+derivative.
 """
 
 from __future__ import annotations
@@ -76,8 +77,6 @@ BY_ELEMENT: dict[str, Rule] = {
 }
 # Rules that hold for complex numbers too.
 FOR_COMPLEX = frozenset(("add", "sub", "mul", "neg", "square", "real", "imag", "conj", "complex"))
-# Sums of elements of the operands.
-SUMS = frozenset(("reduce_sum", "cumsum", "reduce_window_sum", "scatter-add", "scatter-sub"))
 
 
 def find_rule(eqn: Eqn, operands: Sequence[Any]) -> Callable | None:
@@ -92,10 +91,8 @@ def find_rule(eqn: Eqn, operands: Sequence[Any]) -> Callable | None:
         return lambda x: convert_pair(x, eqn.outvars[0].aval.dtype)
     if has_complex or not eqn.outvars[0].aval.size:
         return None
-    if name in SUMS:
-        return lambda *xs: add_up(eqn, xs)
-    if name in PRODUCTS or name in REFINED or name in ALONG_AXES:
-        rule = (PRODUCTS | REFINED | ALONG_AXES)[name]
+    if name in BY_EQUATION:
+        rule = BY_EQUATION[name]
         return lambda *xs: rule(eqn, *xs)
     return None
 
@@ -117,7 +114,8 @@ def compute_pairs(
     low = [x.low if isinstance(x, Pair) else x for x in operands]
     apply = lambda xs: eqn.primitive.apply(*xs, **eqn.params)
     inexact = [dtypes.is_inexact(v.aval.dtype) for v in eqn.outvars]
-    if eqn.primitive.elements is Elements.MOVED or eqn.primitive.name in PLACES:
+    name = eqn.primitive.name
+    if eqn.primitive.elements is Elements.MOVED or name in PLACES:
         found = list(map(Pair, apply(high), apply(low)))
     elif (rule := find_rule(eqn, operands)) is not None:
         result = rule(*operands)
@@ -176,18 +174,31 @@ def convert_pair(x: Any, dtype: Any) -> Pair:
 # --- sums and products ----------------------------------------------------------------------------
 
 
-def add_up(eqn: Eqn, operands: Sequence[Any]) -> Pair:
-    """Return a sum of elements of the operands."""
+def add_terms(eqn: Eqn, operands: Sequence[Any], terms: int, axes: Any = None) -> Pair:
+    """Return sums of at most `terms` elements of the operands each, along axes or elsewhere."""
     call = lambda *xs: eqn.primitive.apply(*xs, **eqn.params)[0]
-    terms = sum(x.high.size for x in operands if isinstance(x, Pair))
-    axes = eqn.params["axes"] if eqn.primitive.name == "reduce_sum" else None
-    if axes is not None:
-        terms = math.prod(operands[0].high.shape[d] for d in axes)
-    elif eqn.primitive.name == "cumsum":
-        terms = operands[0].high.shape[eqn.params["axis"]]
-    elif eqn.primitive.name == "reduce_window_sum":
-        terms = math.prod(eqn.params["window_dimensions"])
     return pairs.sum_linearly(call, operands, terms, axes)
+
+
+def add_along_axes(eqn: Eqn, x: Pair) -> Pair:
+    """Return the sums of the elements along axes."""
+    axes = eqn.params["axes"]
+    return add_terms(eqn, [x], math.prod(x.high.shape[d] for d in axes), axes)
+
+
+def add_before(eqn: Eqn, x: Pair) -> Pair:
+    """Return the sums of the elements up to each one along an axis."""
+    return add_terms(eqn, [x], x.high.shape[eqn.params["axis"]])
+
+
+def add_windows(eqn: Eqn, x: Pair) -> Pair:
+    """Return the sums of the elements in windows."""
+    return add_terms(eqn, [x], math.prod(eqn.params["window_dimensions"]))
+
+
+def add_at_places(eqn: Eqn, *operands: Any) -> Pair:
+    """Return a scatter that adds or subtracts."""
+    return add_terms(eqn, operands, sum(x.high.size for x in operands if isinstance(x, Pair)))
 
 
 def multiply_matrices(eqn: Eqn, x: Pair, y: Pair) -> Pair:
@@ -211,13 +222,6 @@ def multiply_transposed(eqn: Eqn, x: Pair, y: Pair) -> Pair:
     return pairs.add(pairs.multiply(product, alpha), pairs.multiply(y, beta))
 
 
-PRODUCTS: dict[str, Callable] = {
-    "dot_general": multiply_matrices,
-    "conv_general_dilated": convolve,
-    "symmetric_product": multiply_transposed,
-}
-
-
 def turn_matrix(x: Pair) -> Pair:
     """Return the transposes of matrices."""
     return Pair(*[jnp.swapaxes(part, -1, -2) for part in x])
@@ -228,14 +232,16 @@ def multiply_rows(x: Pair, y: Pair) -> Pair:
     return pairs.contract(jnp.matmul, x, y, x.high.shape[-1], ((-1,), (-2,)))
 
 
-def find_largest(eqn: Eqn, x: Pair) -> Pair:
-    """Return the largest, or the smallest, elements along axes."""
-    is_max = eqn.primitive.name == "reduce_max"
-    axes, worst = eqn.params["axes"], -np.inf if is_max else np.inf
-    pick = jnp.max if is_max else jnp.min
-    high = pick(x.high, axes, keepdims=True)
-    low = pick(jnp.where(x.high == high, x.low, worst), axes)
-    return Pair(jnp.squeeze(high, axes), low)
+def find_extremes(pick: Callable, worst: float) -> Callable:
+    """Return the rule for the largest, or the smallest, elements along axes."""
+
+    def rule(eqn: Eqn, x: Pair) -> Pair:
+        axes = eqn.params["axes"]
+        high = pick(x.high, axes, keepdims=True)
+        low = pick(jnp.where(x.high == high, x.low, worst), axes)
+        return Pair(jnp.squeeze(high, axes), low)
+
+    return rule
 
 
 def multiply_up(eqn: Eqn, x: Pair) -> Pair:
@@ -243,13 +249,6 @@ def multiply_up(eqn: Eqn, x: Pair) -> Pair:
     one, zero = np.ones((), np.float64), np.zeros((), np.float64)
     join = lambda a, b: tuple(pairs.multiply(Pair(*a), Pair(*b)))
     return Pair(*reduce(tuple(x), (one, zero), join, tuple(eqn.params["axes"])))
-
-
-ALONG_AXES: dict[str, Callable] = {
-    "reduce_max": find_largest,
-    "reduce_min": find_largest,
-    "reduce_prod": multiply_up,
-}
 
 
 # --- matrices, refined by their residuals ---------------------------------------------------------
@@ -320,7 +319,19 @@ def factor_rows(eqn: Eqn, x: Pair) -> Pair:
     return correct(eqn, x.high, back, out)
 
 
-REFINED: dict[str, Callable] = {
+# Rules that take the equation first, for its parameters.
+BY_EQUATION: dict[str, Callable] = {
+    "reduce_sum": add_along_axes,
+    "cumsum": add_before,
+    "reduce_window_sum": add_windows,
+    "scatter-add": add_at_places,
+    "scatter-sub": add_at_places,
+    "dot_general": multiply_matrices,
+    "conv_general_dilated": convolve,
+    "symmetric_product": multiply_transposed,
+    "reduce_max": find_extremes(jnp.max, -np.inf),
+    "reduce_min": find_extremes(jnp.min, np.inf),
+    "reduce_prod": multiply_up,
     "triangular_solve": solve_triangle,
     "small_solve": solve_small,
     "cholesky": factor_symmetric,

@@ -605,8 +605,8 @@ class Look:
 
     def mark_vanished(self, ins: Sequence[Value], narrow: Any) -> Any:
         """Return where a result is 0 because it underflows. Pairs have the range of float64."""
-        prim = self.eqn.primitive
-        if prim.name not in VANISHING or dtypes.is_complex(typeof(self.out.narrow).dtype):
+        name = self.eqn.primitive.name
+        if name not in VANISHING or dtypes.is_complex(typeof(self.out.narrow).dtype):
             return jnp.zeros(self.lattice.count, bool)
         whole = self.out.narrow
         nonzero = jnp.ones((), bool)
