@@ -38,8 +38,13 @@ class Jit(Call, SavingRule):
 
     def bodies(self, params):
         jaxpr, label = params["jaxpr"], f"jit({params['name']})"
-        operands = range(len(jaxpr.invars))
-        return [Body(jaxpr, "jaxpr", Runs.ONCE, operands, label=label, names_flow_in=True)]
+        body = Body(
+            jaxpr, "jaxpr", Runs.ONCE, range(len(jaxpr.invars)), label=label, names_flow_in=True
+        )
+        options = params.get("compiler_options")
+        if options and split_options(options)[0] is not None:
+            body = body._replace(is_compiled_apart=True)
+        return [body]
 
     def lower(self, hlo, *args, jaxpr, name, compiler_options=()):
         backend, flags = split_options(compiler_options)

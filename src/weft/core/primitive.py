@@ -136,6 +136,7 @@ class Body(NamedTuple):
     inlines: bool = False  # True if its equations may replace the equation that holds it
     names_flow_in: bool = False  # True if it is printed with the names of its arguments
     on_each_device: bool = False  # True if it is the program of each device of a mesh
+    is_compiled_apart: bool = False  # True if another compiler than XLA compiles it
 
 
 def split_inputs(body: Body, xs: Sequence[Any]) -> tuple[Sequence, Sequence, Sequence]:

@@ -176,13 +176,15 @@ def stage_replacement(fun: Callable[..., Sequence[Any]], atoms: Sequence[Atom], 
 
 
 def running_bodies(eqn: Eqn) -> list[Body]:
-    """Return the programs that an equation holds and runs on arrays.
+    """Return the programs that an equation holds and runs on arrays, and that XLA compiles.
 
     Reducers of scalars and functions of the host are none.
     """
     runs = (Runs.ONCE, Runs.AGAIN, Runs.BRANCH, Runs.LOOP, Runs.CONDITION)
     return [
-        b for b in bodies_of(eqn) if b.jaxpr is not None and (b.runs in runs or b.on_each_device)
+        b
+        for b in bodies_of(eqn)
+        if b.jaxpr is not None and (b.runs in runs or b.on_each_device) and not b.is_compiled_apart
     ]
 
 

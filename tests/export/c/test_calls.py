@@ -94,6 +94,30 @@ def test_the_backend_is_chosen_by_a_compiler_option():
     assert "tanh" in export.to_c(in_c)(x).source  # of the function itself
 
 
+# Operations that XLA's programs compute by kernels, which C does not have.
+KERNELS = {
+    "cumulative": jnp.cumsum,
+    "sort": jnp.sort,
+    "product": lambda x: jnp.tanh(jnp.outer(x, x)) @ x,
+    "functions": lambda x: jnp.exp(jnp.sin(x)),
+    "scatter": lambda x: x.at[(x * 100).astype(int)].add(1.0),
+    "factors": lambda x: jnp.linalg.cholesky(jnp.outer(x, x) + 300 * jnp.eye(300))[-1],
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_passes_for_xla_leave_a_part_by_c_alone(name):
+    fun, x = KERNELS[name], jnp.linspace(0, 1, 300)
+    in_c = weft.jit(fun, compiler_options=BY_C)
+    for form in (
+        lambda f: lambda x: f(x) + 1,
+        lambda f: lambda x: lax.fori_loop(0, 2, lambda _, y: f(y) / 300, x),
+        lambda f: lambda x: lax.cond(x[0] < 1, f, jnp.negative, x),
+        lambda f: weft.checkpoint(lambda x: f(f(x) / 300)),
+    ):
+        np.testing.assert_allclose(weft.jit(form(in_c))(x), form(fun)(x), 2e-4, 2e-5)
+
+
 def test_derivatives_are_compiled_from_c(monkeypatch):
     written = []
     write = calls.write_call
