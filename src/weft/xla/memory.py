@@ -47,7 +47,8 @@ def needs_much_memory(loaded: Any, jaxpr: Jaxpr, out_avals: Sequence[Any]) -> bo
     while programs:
         for eqn in programs.pop().eqns:
             for v in eqn.outvars:
-                total += getattr(v.aval.physical, "nbytes", 0)
+                count = getattr(v.aval.physical, "nbytes", 0)
+                total += count if type(count) is int else 0  # not a size that varies
             if not eqn.primitive.memoize_type:
                 programs += held_jaxprs(eqn)
     if total <= limit:
@@ -110,8 +111,9 @@ def describe_size(aval: Any) -> str:
 
 
 def count_bytes(aval: Any) -> int:
-    """Return the bytes of a value; 0 for a value without elements, such as a token."""
-    return getattr(aval.physical, "nbytes", 0)
+    """Return the bytes of a value; 0 for a token, and for a size that varies."""
+    count = getattr(aval.physical, "nbytes", 0)
+    return count if type(count) is int else 0
 
 
 def all_eqns(jaxpr: Jaxpr) -> Iterator[Eqn]:
