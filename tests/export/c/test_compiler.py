@@ -62,3 +62,11 @@ def test_a_built_function_outlives_its_program():
     call = export.to_c(lambda x: x + 1, name="one")(np.float32(1)).build()
     assert call(np.float32(2)) == 3 and call(np.float32(4)) == 5
     assert repr(call) == "CFunction(one)"
+
+
+@pytest.mark.parametrize("flag", ["-ffast-math", "-Ofast"])
+def test_flags_of_a_program_do_not_change_the_process(flag):
+    """A library that GCC links with them would have the processor flush subnormal numbers."""
+    program = export.to_c(lambda x: x * 0.5)(np.float32(1)).build(flags=[flag])
+    assert program(np.float32(3)) == 1.5
+    assert np.float32(1e-38) * np.float32(0.5) > 0

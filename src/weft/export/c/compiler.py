@@ -28,6 +28,9 @@ from weft.pytrees import PyTreeDef, flatten, unflatten
 COMPILERS = ("gcc", "clang", "cc", "zig")
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-pedantic")
 FLAGS = ("-std=c99", "-O3")
+# If GCC links a library with one of these, loading it makes the processor replace subnormal numbers
+# by 0 from then on, in all of the process.
+FLUSHING = frozenset(("-ffast-math", "-Ofast", "-funsafe-math-optimizations"))
 
 
 def find_compiler(given: str | None = None) -> list[str]:
@@ -64,11 +67,11 @@ def compile_library(
     folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-c-"))
     (folder / f"{source.name}.c").write_text(source.text)
     (folder / f"{source.name}.h").write_text(header)
-    library = folder / f"{source.name}.so"
-    run_compiler(
-        [*find_compiler(compiler), *FLAGS, "-shared", "-fPIC", "-o", str(library),
-         str(folder / f"{source.name}.c"), *flags, "-lm"]
-    )  # fmt: skip
+    text, compiled, library = [folder / f"{source.name}.{kind}" for kind in ("c", "o", "so")]
+    command = find_compiler(compiler)
+    run_compiler([*command, *FLAGS, "-fPIC", "-c", "-o", str(compiled), str(text), *flags])
+    linked = [flag for flag in flags if flag not in FLUSHING]
+    run_compiler([*command, "-shared", "-o", str(library), str(compiled), *linked, "-lm"])
     return library
 
 
