@@ -294,8 +294,9 @@ class ProgramFacts:
 
     def add_slow(self, eqn: Eqn) -> None:
         """Count the elements of an operation that the older loops may compute more slowly."""
-        sizes = [v.aval.size for v in (*eqn.invars, *eqn.outvars) if type(v.aval.size) is int]
-        self.slow_elements = max([self.slow_elements, *sizes])
+        for v in (*eqn.invars, *eqn.outvars):
+            if type(v.aval.size) is int and v.aval.size > self.slow_elements:
+                self.slow_elements = v.aval.size
 
     def note_function(self, eqn: Eqn) -> None:
         """Note a function of elements, by the operation of StableHLO that it is."""
@@ -315,8 +316,9 @@ def is_plain(eqn: Eqn) -> bool:
     prim = eqn.primitive
     if isinstance(prim, CpuCall):
         return True  # not a loop of XLA's
-    if any(v.aval.dtype.itemsize < 4 and v.aval.dtype.kind != "b" for v in eqn.outvars):
-        return False  # short floats and integers
+    for v in eqn.outvars:
+        if v.aval.dtype.itemsize < 4 and v.aval.dtype.kind != "b":
+            return False  # short floats and integers
     if prim.elements in (Elements.MOVED, Elements.CONVERTED):
         return prim.cost is not Cost.JOIN  # a join is up to 1.15 times slower
     return isinstance(prim, Iota | Pad | SelectN | IntegerPow) or (

@@ -60,8 +60,8 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
                 folds_nan = folds_nan or held.folds_nan
                 multiplies = multiplies or held.multiplies
                 has_half = has_half or held.has_half
-    made = {v.aval for eqn in jaxpr.eqns for v in eqn.outvars}
-    has_half = has_half or any(aval.dtype == BF16 for aval in made)
+    made = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars}
+    has_half = has_half or BF16 in made
     return Survey(functions, folds_nan, multiplies, has_half)
 
 

@@ -83,7 +83,7 @@ class LoweredProgram(NamedTuple):
         free = [s is None for s in given[0]], [s is None for s in given[1]]
         platform = placement.platform or platform_of(placement.devices[0])
         flags = choose_flags(prepared, placement.partitioned) if platform == "cpu" else NO_FLAGS
-        _, given_flags = split_options(tuple(settings))
+        given_flags = split_options(tuple(settings))[1] if settings else ()
         loaded, how = compile_text(module.text, placement, given_flags, calls, free, flags)
         if how == "compiled" and config.hints:
             hint_reuse(staged)
@@ -157,7 +157,8 @@ def lower_program(
     staged, jaxpr = jaxpr, run_passes(jaxpr, spec.passes, spec.name)
     if spec.memory is not None:
         jaxpr = spec.memory.fit(staged, spec, len(consts), placement.partitioned) or jaxpr
-    if (backend := split_options(spec.compiler_options)[0]) is not None:
+    options = spec.compiler_options
+    if options and (backend := split_options(options)[0]) is not None:
         jaxpr = apply_backend(backend, jaxpr, placement)
     used = [True] * len(jaxpr.invars) if spec.keep_unused else used_inputs(jaxpr)
     n = len(consts)

@@ -41,9 +41,11 @@ def needs_much_memory(loaded: Any, jaxpr: Jaxpr, out_avals: Sequence[Any]) -> bo
     its answer takes up to milliseconds.
     """
     limit = much_memory()
-    if sum([a.nbytes for a in out_avals]) > limit:
-        return True
     total, programs = 0, [jaxpr]
+    for a in out_avals:
+        total += a.nbytes
+    if total > limit:
+        return True
     while programs:
         for eqn in programs.pop().eqns:
             for v in eqn.outvars:
