@@ -77,9 +77,9 @@ def count_library_flops(text: str) -> float:
       text: HLO as XLA prints it, an instruction a line.
 
     >>> from weft.primitives.lapack_work import count_library_flops
-    >>> lowered = weft.jit(jnp.linalg.cholesky).lower(jnp.ones((90, 90)))
+    >>> lowered = weft.jit(jnp.linalg.cholesky).lower(jnp.ones((90, 90), "complex64"))
     >>> count_library_flops(lowered.compiler_ir("hlo").as_hlo_text())
-    243000.0
+    972000.0
     """
     lines = text.split("\n")
     calls = ((line, call) for line in lines for call in re.finditer(_TARGET, line))
