@@ -77,4 +77,5 @@ def setup(app: object) -> None:
     """Called by Sphinx."""
     app.connect("source-read", mark_sessions)
     app.connect("doctree-read", unlink_bool)
+    app.connect("doctree-resolved", sources.relocate_links)
     app.connect("html-collect-pages", sources.collect_pages)

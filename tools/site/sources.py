@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from docutils import nodes
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -14,6 +15,7 @@ from pygments.lexers import PythonLexer
 import weft
 
 PACKAGE = Path(weft.__file__).parent
+SOURCES = "../source/"  # as a page of the reference names their folder
 
 
 def find_object(full: str) -> object:
@@ -95,13 +97,21 @@ def find_line(module: str, name: str) -> int | None:
 
 
 def link_source(domain: str, info: dict) -> str | None:
-    """For sphinx.ext.linkcode: page and line of a source, seen from a page of the reference."""
+    """For sphinx.ext.linkcode: page and line of a source, seen from the folder of the reference."""
     full = f"{info['module']}.{info['fullname']}"
     place = find_source(full) if domain == "py" else None
     if place is None:
         return None
     linked.add(place[0])
-    return f"../source/{place[0]}.html#L-{place[1]}"
+    return f"{SOURCES}{place[0]}.html#L-{place[1]}"
+
+
+def relocate_links(app: object, doctree: nodes.document, docname: str) -> None:
+    """For the event doctree-resolved: write links to sources as the page of one name has to."""
+    up = "../" * (docname.count("/") - 1)
+    for link in doctree.findall(nodes.reference):
+        if link.get("refuri", "").startswith(SOURCES):
+            link["refuri"] = up + link["refuri"]
 
 
 linked: set[str] = set()  # the modules that pages link to
