@@ -1,4 +1,4 @@
-"""How costs grow with size: programs, trees, constants, batches, devices and threads.
+"""The growth of costs with size: programs, trees, constants, batches, devices and threads.
 
     python bench/scale.py [PACKAGE] [PART ...]
 
@@ -45,7 +45,7 @@ def least(function, *args, calls=3, budget=4.0):
 
 @part("equations", "equation", [100, 1_000, 10_000, 100_000])
 def equations(jax, jnp, count):
-    """Straight programs of `count` equations; XLA compiles them to 1,000 alone, as it is slow."""
+    """Straight programs of `count` equations; XLA compiles up to 1,000 of them."""
 
     def make():
         def chain(x):
@@ -97,7 +97,7 @@ def carries(jax, jnp, count):
 
 @part("leaves", "leaf", [10, 100, 1_000, 10_000, 100_000, 1_000_000])
 def leaves(jax, jnp, count):
-    """Trees of `count` leaves; from 10,000 on programs of as many arguments are left out."""
+    """Trees of `count` leaves; only those of up to 10,000 are arguments of programs."""
     del jnp
     tree = {f"part{i}": [float(j) for j in range(10)] for i in range(count // 10)}
     found = {
@@ -121,7 +121,7 @@ def leaves(jax, jnp, count):
 
 @part("constants", "MB", [1, 10, 100, 1_000])
 def constants(jax, jnp, megabytes):
-    """A program that holds an array of so many MB as a constant."""
+    """A program that holds an array of `megabytes` MB as a constant."""
     import numpy as np
 
     held = np.ones((megabytes, 250_000), np.float32)
@@ -143,7 +143,7 @@ def constants(jax, jnp, megabytes):
 
 @part("batches", "example", [1, 100, 10_000, 1_000_000])
 def batches(jax, jnp, count):
-    """`vmap` of a small network's gradient and of a solve over so many examples."""
+    """`vmap` of a small network's gradient and of a solve over `count` examples."""
     weights = jnp.ones((8, 8)) / 8
 
     def loss(x):
@@ -167,7 +167,7 @@ FLAG = "--xla_force_host_platform_device_count=8"
 
 @part("devices", "device", [1, 2, 4, 8], XLA_FLAGS=FLAG)
 def devices(jax, jnp, count):
-    """A step of data parallelism on a mesh of so many devices of this machine."""
+    """A step of data parallelism on a mesh of `count` devices of this machine."""
     mesh = jax.make_mesh((count,), ("data",), devices=jax.devices()[:count])
     spec = jax.sharding.PartitionSpec("data")
     xs = jax.device_put(jnp.ones((64, 32)), jax.sharding.NamedSharding(mesh, spec))
@@ -194,7 +194,7 @@ def devices(jax, jnp, count):
 
 @part("threads", "call", [1, 2, 4, 8, 16])
 def threads(jax, jnp, count):
-    """2,000 calls in all of a small program, and 200 traces, by so many threads of Python."""
+    """2,000 calls in all of a small program, and 192 traces, by `count` threads of Python."""
     x = jnp.ones(8)
     step = jax.jit(lambda x: jnp.sin(x) * x)
     step(x)

@@ -35,7 +35,7 @@ COLORS = (BLUE, ORANGE, GREEN, RED)
 
 
 class Chain(NamedTuple):
-    """Where a chain is, and what adapts its step size (names as in algorithm 5)."""
+    """The state of a chain, and what adapts its step size (names as in algorithm 5)."""
 
     position: Any
     log_step: Any
@@ -46,7 +46,7 @@ class Chain(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What a transition leaves behind."""
+    """The record of a transition."""
 
     position: Any
     energy: Any
@@ -138,7 +138,7 @@ def sample(log_density, key, positions, args, name):
 
 
 def split_rhat(draws):
-    """How much wider all the half chains are together than each alone; 1 if they agree."""
+    """The width of all half chains together, relative to that within each; 1 if they agree."""
     halves = draws.reshape(2 * len(draws), -1)
     n = halves.shape[1]
     within = jnp.mean(jnp.var(halves, axis=1, ddof=1))
@@ -147,7 +147,7 @@ def split_rhat(draws):
 
 
 def effective_size(draws):
-    """How many independent draws would say as much about the mean (Geyer's monotone sequence)."""
+    """The number of independent draws with the same error of the mean (Geyer's sequence)."""
     halves = draws.reshape(2 * len(draws), -1)
     m, n = halves.shape
     centred = halves - jnp.mean(halves, axis=1, keepdims=True)
@@ -167,7 +167,7 @@ def of_each(diagnostic, positions):
 
 
 def energy_information(energy):
-    """How freely momentum moves the energy, of each chain; below 0.3 is bad (Betancourt 2016)."""
+    """The share of the energy that momentum moves, by chain; below 0.3 is bad (Betancourt 2016)."""
     return (np.diff(energy, axis=1) ** 2).mean(axis=1) / energy.var(axis=1)
 
 
@@ -196,7 +196,7 @@ def known_gaussian(size=8):
 
 
 def gaussian_density(mean, covariance):
-    """Its log-density, but for a constant."""
+    """Its log-density, up to a constant."""
     precision = jnp.asarray(np.linalg.inv(covariance), jnp.float32)
     mean = jnp.asarray(mean, jnp.float32)
     return lambda x: -(x - mean) @ precision @ (x - mean) / 2

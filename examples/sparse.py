@@ -45,7 +45,7 @@ def weigh(distances, width):
 
 
 def spread_names(likeness, names, known):
-    """How much each image is of each class [n, classes]; `names` are one-hot rows where known."""
+    """The weights of classes for images [n, classes]; `names` are one-hot rows where known."""
     n = likeness.shape[0]
     degree = likeness @ jnp.ones(n)
     hold = jnp.where(known, 100.0, PULL)  # to what is known, or to no class

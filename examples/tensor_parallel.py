@@ -97,7 +97,7 @@ def loss(params, windows, joined):
 
 
 def adam(state, grads, rate):
-    """One step (Kingma & Ba 2015, algorithm 1): each number by itself, so it may lie anywhere."""
+    """One step (Kingma & Ba 2015, algorithm 1): each number by itself, on any device."""
     params, mean, square, step = state
     step = step + 1
     mean = tree_map(lambda m, g: DECAY_MEAN * m + (1 - DECAY_MEAN) * g, mean, grads)
@@ -121,7 +121,7 @@ def on_one_device(rate):
 
 
 def by_jit(rate, mesh, specs):
-    """The compiler is told how arguments, results and sums lie, and finds the communication."""
+    """The compiler gets the layouts of arguments, results and sums, and finds the communication."""
     lying = lambda spec: NamedSharding(mesh, spec)
     whole = lambda x: lax.with_sharding_constraint(x, lying(P("data")))
 
@@ -159,7 +159,7 @@ def by_shard_map(rate, mesh, specs):
 
 
 def collectives(compiled):
-    """Of a compiled program: how many collectives of each kind it does, and the bytes they move."""
+    """Count the collectives of each kind in a compiled program, and the bytes they move."""
     counts, sent = Counter(), 0
     for types, kind in re.findall(rf"= (.*?) ({KINDS})(?:-start)?\(", compiled.as_text()):
         counts[kind] += 1
@@ -186,7 +186,7 @@ def careful(params, specs, args):
 
 
 def size(params):
-    """How many numbers there are."""
+    """Return the number of numbers."""
     return sum(p.size for p in tree_leaves(params))
 
 
@@ -299,7 +299,7 @@ def report(programs, wanted):
 
 
 def in_processes(count):
-    """Run this program as several processes, of which the first is heard; the worst exit status."""
+    """Run this program as several processes, print the first's output; the worst exit status."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         address = f"localhost:{free.getsockname()[1]}"

@@ -129,7 +129,7 @@ def logits(params, text, heads):
 
 
 def bits_per_character(params, windows, heads):
-    """What it costs to say each character of `windows` (batch, position) but the first."""
+    """The cost of each character of `windows` (batch, position) but the first."""
     log_p = nn.log_softmax(logits(params, windows[:, :-1], heads))
     right = jnp.take_along_axis(log_p, windows[:, 1:, None], axis=-1)
     return -jnp.mean(right) / jnp.log(2)

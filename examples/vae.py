@@ -140,7 +140,7 @@ def plot_training(history, bound, alone, file):
 
 
 def plot_plane(params, key, counts, labels, file):
-    """Where held-out digits lie on the latent plane, what the plane decodes to, and samples."""
+    """The places of held-out digits on the latent plane, what the plane decodes to, and samples."""
     figure, panels = axes(1, 3, size=(14, 4.8))
     mean, log_std = encode(params[0], counts / TRIALS)
     dots = panels[0].scatter(*mean.T, c=labels, cmap="tab10", vmin=-0.5, vmax=9.5, s=12)

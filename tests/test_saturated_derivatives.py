@@ -102,7 +102,7 @@ def test_derivatives_where_values_saturate(name):
     np.testing.assert_allclose(got[normal], want[normal], rtol=1e-5)
 
 
-TWICE = {  # functions whose second derivative is that of softplus
+TWICE = {  # functions with softplus's second derivative
     "softplus": nn.softplus,
     "logaddexp": lambda x: jnp.logaddexp(0.0, x),
     "log_sigmoid": lambda x: -nn.log_sigmoid(-x),
@@ -111,7 +111,7 @@ TWICE = {  # functions whose second derivative is that of softplus
 
 @pytest.mark.parametrize("name", TWICE)
 def test_second_derivatives_of_sums_in_logs(name):
-    """They are those of the logistic function, at a tie as well, and where exp(-x) is below eps."""
+    """They equal the logistic function's, at a tie as well, and where exp(-x) is below eps."""
     xs = np.array([-80, -30, -5, 0, 5, 12, 25, 60, 80], np.float32)
     got = np.asarray(vmap(grad(grad(TWICE[name])))(xs)).astype(float)
     want = [float(sigmoid(mp.mpf(float(x))) * sigmoid(-mp.mpf(float(x)))) for x in xs]

@@ -155,7 +155,7 @@ weft's own ([random.md](random.md)):
 
 <!-- tests/ecosystem/programs -->
 Programs with further libraries, one of each, as their first pages show them. Their numbers are
-compared with those of JAX, line by line, where the libraries are installed. What is known of them:
+compared with JAX's, line by line, where the libraries are installed. What is known of them:
 
 | library | version | program | here | numbers as on JAX |
 |---|---|---|---|---|

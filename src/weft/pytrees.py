@@ -629,7 +629,7 @@ def _get_methods(op: str, cls: type, names: Sequence[str]) -> list[Any]:
 def _require_init_fields(
     op: str, fields: Sequence[dataclasses.Field], given: set[str], dropped: set[str]
 ) -> None:
-    """Raise unless the fields are those of the class's `__init__`, which unflattening calls."""
+    """Raise unless the class's `__init__` takes the fields, because unflattening calls."""
     wanted = {f.name for f in fields if f.init}
     rule = f"{op}: data_fields and meta_fields must be the dataclass's fields with init=True"
     if missing := sorted(wanted - given - dropped):

@@ -92,7 +92,7 @@ OF_DTYPES = pytest.mark.parametrize("dtype", DTYPES)
 
 
 def compare(errors: list[tuple[float, float]], least: float = 4) -> None:
-    """The worst error of the kernel is about that of LAPACK, or a few units of eps."""
+    """The worst error of the kernel is about as LAPACK's, or a few units of eps."""
     ours, lapack = map(max, zip(*errors, strict=True))
     assert ours <= max(2 * lapack, least), (ours, lapack)
 

@@ -1,4 +1,4 @@
-"""Scans and their reverse passes in segments: the results are those of the program as written."""
+"""Scans and their reverse passes in segments: the results equal the program's as written."""
 
 import numpy as np
 import pytest

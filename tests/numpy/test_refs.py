@@ -973,7 +973,7 @@ def test_each_function_of_a_custom_vjp_writes_a_reference_in_a_loop_that_is_diff
 
 
 def step(r, by):
-    """What a reference holds depends on the order of such steps."""
+    """The value of a reference depends on the order of such steps."""
     r[0] = r[0] * 1.5 + by
 
 
@@ -1024,7 +1024,7 @@ def test_a_shared_reference_where_the_forward_rule_is_left_out():
     f, _ = share("called again", r, True)
     weft.grad(in_scan(weft.checkpoint(f)))(1.0)
     assert r[...].tolist() == [8.125, 1.0]
-    f = weft.custom_vjp(jnp.sin)  # bwd has a reference, which is no result of fwd's program
+    f = weft.custom_vjp(jnp.sin)  # bwd has a reference, and fwd's program does not return it
     f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (step(r, 1.0), (ct,))[1], optimize_remat=True)
     assert weft.grad(f)(1.0) == 1.0 and r[0] == 13.1875
 

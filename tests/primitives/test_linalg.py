@@ -174,7 +174,7 @@ def test_programs_print_as_in_jax():
 
 
 def test_weft_alone_does_not_import_scipy(tmp_path):
-    """Nor do real matrices; a program kept on disk finds its kernels in a new process."""
+    """Real matrices do not either; a program kept on disk finds its kernels in a new process."""
     script = """
 import sys, numpy as np, weft
 from weft import lax

@@ -15,7 +15,7 @@ from weft.core.trace import current
 from weft.transforms.linearize import SavingRule, saving_jaxpr
 from weft.xla.lower import lower_call
 
-BACKEND = "backend"  # the compiler option that is no flag of XLA
+BACKEND = "backend"  # a compiler option that is not for XLA
 
 
 def split_options(options: tuple) -> tuple[Callable[[Any], Any] | None, tuple]:

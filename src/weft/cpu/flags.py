@@ -32,8 +32,8 @@ from weft.xla.compile import Flags
 # XLA compiles a while loop as one function if an iteration touches no more bytes than this. Its own
 # limit, 1024, is too low for sixty scalars. Far above, matrix products in loops get slower.
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
-# The time to compile one function grows with the square of its length: twice that of many functions
-# for a loop of 280 equations, seven times for 1,000.
+# The time to compile one function grows with the square of its length. It is twice the time of
+# many functions for a loop of 280 equations, and seven times for 1,000.
 MAX_SMALL_LOOP_EQUATIONS = 240
 # Tiles are stored twice, and loops over them take twice the time, except for transposes.
 NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
@@ -62,9 +62,9 @@ MAX_LOOP_ELEMENTS = 64
 MAX_QUICK_FUNCTION = 2048
 MAX_SHORT_ROW = 32  # elements of a row: below it, the older loops are faster for uneven rows
 MIN_ROWS_ELEMENTS = 1 << 16  # of an array of such rows
-# The newer way compiles equal loops once, such as those of equal layers and of their optimizer:
+# The newer way compiles equal loops once, as in equal layers and in their optimizer:
 # Adam's step on 32 matrices of one shape takes a sixth of the older way's time. So it is quicker
-# for programs of at least this many loops in which most have an equal.
+# for programs of at least this many loops, if most have an equal.
 MIN_REPEATED_LOOPS = 8
 # For a reduction over several axes, the older way unrolls all loops of some arrays: a sum of 32 by
 # 32 elements compiles in 560 ms, and in 80 ms in the newer way. It does so for up to this many
@@ -189,7 +189,7 @@ class ProgramFacts:
 
     @property
     def repeats_loops(self) -> bool:
-        """Whether most of the loops that XLA writes have an equal, and there are many."""
+        """True if XLA writes many loops, and most have an equal."""
         total = self.loop_kinds.total()
         return total >= MIN_REPEATED_LOOPS and total > 2 * len(self.loop_kinds)
 

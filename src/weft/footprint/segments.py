@@ -293,7 +293,7 @@ class Pair:
         return own, [convert(x, d) for x, d in zip(carry, kinds, strict=True)]
 
     def _update(self, own: dict[Var, Any], start: Any, state: Sequence) -> list:
-        """Return the sums so far and the stacked values, with those of a segment."""
+        """Add the sums of a segment to the sums so far, and its values to the stacked values."""
         n = len(self.totals)
         own = {v: x for v, x in own.items() if v in self.totals or v in self.kept}
         sums = [

@@ -103,7 +103,7 @@ class BaseMesh:
 
     @property
     def empty(self) -> bool:
-        """Return True if this is the mesh of no devices, which means that there is no mesh."""
+        """Return True if this is the mesh without devices, which stands for the lack of a mesh."""
         return not self.axis_names
 
     def _are_all(self, kind: AxisType) -> bool:
@@ -350,7 +350,7 @@ class Mesh(BaseMesh):
 
     @property
     def empty(self) -> bool:
-        """Return True if this is the mesh of no devices, which means that there is no mesh."""
+        """Return True if this is the mesh without devices, which stands for the lack of a mesh."""
         return not self.devices.size
 
     @property
@@ -646,7 +646,7 @@ def get_abstract_mesh() -> AbstractMesh:
     """Return the mesh axes in scope, without devices.
 
     Returns:
-      An `AbstractMesh`. It has no axes if there is no mesh in scope.
+      An `AbstractMesh`. It has no axes without a mesh in scope.
 
     >>> get_abstract_mesh().empty
     True

@@ -158,7 +158,7 @@ WEFT_INLINE void Packed<T>::Run(int64_t part) const {
   }
 }
 
-// Returns false if there is no memory to pack the operands.
+// Returns false without memory to pack the operands.
 template <class T>
 bool MultiplyPacked(ffi::ThreadPool* pool, const Dot<T>& job, int bytes) {
   const auto run = RunWith<Packed<T>>(bytes);

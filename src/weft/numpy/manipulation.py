@@ -554,7 +554,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 def take_diagonal(a: Any, count: Any, offset: int) -> Any:
     """Gather diagonals of the last two axes of an array, for sizes that are symbolic.
 
-    A slice of the flat matrix would step by a symbolic size, which is no slice of a padded matrix.
+    A slice of the flat matrix would step by a symbolic size, and a padded matrix has other steps.
     """
     rank = a.ndim - 2
     place = layout.broadcasted_iota(np.int32, (count, 2), 0)
@@ -657,7 +657,7 @@ def concatenate(
       an array. Its size along the axis is the sum of the sizes.
 
     Raises:
-      ShapeError: if there is no array, an array is a scalar, or the shapes differ along another
+      ShapeError: if no array is given, an array is a scalar, or the shapes differ along another
         axis.
       DtypeError: if an element is a list or not numeric.
 
@@ -706,7 +706,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
       an array of the common dtype. Its size along the axis is the sum of the sizes.
 
     Raises:
-      ShapeError: if there is no array, an array is a scalar, or the shapes differ along another
+      ShapeError: if no array is given, an array is a scalar, or the shapes differ along another
         axis.
       DtypeError: if an element is a list or not numeric.
 
@@ -738,7 +738,7 @@ def stack(
       an array with the shape of the operands and a new axis, whose size is the number of operands.
 
     Raises:
-      ShapeError: if there is no array, the shapes differ, or `axis` is out of range.
+      ShapeError: if no array is given, the shapes differ, or `axis` is out of range.
       DtypeError: if an element is a list or not numeric.
 
     >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -775,7 +775,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
       an array with at least two axes.
 
     Raises:
-      ShapeError: if there is no array, or the shapes do not fit together.
+      ShapeError: if no array is given, or the shapes do not fit together.
       DtypeError: if an element is a list or not numeric.
 
     >>> jnp.vstack([jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]])])
@@ -802,7 +802,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
       an array with at least one axis.
 
     Raises:
-      ShapeError: if there is no array, or the shapes do not fit together.
+      ShapeError: if no array is given, or the shapes do not fit together.
       DtypeError: if an element is a list or not numeric.
 
     >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3])])
@@ -831,7 +831,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
       an array with at least three axes.
 
     Raises:
-      ShapeError: if there is no array, or the shapes do not fit together.
+      ShapeError: if no array is given, or the shapes do not fit together.
       DtypeError: if an element is a list or not numeric.
 
     >>> jnp.dstack([jnp.zeros((2, 3)), jnp.ones((2, 3))]).shape
@@ -857,7 +857,7 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
       an array of the common dtype, with at least two axes.
 
     Raises:
-      ShapeError: if there is no array, or the shapes do not fit together.
+      ShapeError: if no array is given, or the shapes do not fit together.
       DtypeError: if an element is a list or not numeric.
 
     >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])

@@ -147,6 +147,6 @@ def square_modulo(x: Any, m: Any) -> Any:
 
 
 def choose_length(n: int) -> int:
-    """Return the next length 2^k or 3 * 2^k, for which transforms are quick."""
+    """Return the next length 2^k or 3 * 2^k, where transforms are quick."""
     power = 1 << max(0, n - 1).bit_length()
     return power // 4 * 3 if power // 4 * 3 >= n else power

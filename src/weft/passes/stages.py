@@ -307,7 +307,7 @@ def write_stages(
 
 
 def put_makers_first(eqns: Sequence[Eqn]) -> list[Eqn]:
-    """Return equations in an order in which each follows those that make its operands."""
+    """Return equations in an order where each follows the makers of its operands."""
     makers = {v: e for e in eqns for v in e.outvars}
     found: dict[Eqn, None] = {}
     waiting = list(reversed(eqns))

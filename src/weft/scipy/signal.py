@@ -93,7 +93,7 @@ def convolve(
 
     Args:
       in1: an array of a numeric dtype.
-      in2: an array with as many axes as `in1`.
+      in2: an array of the rank of `in1`.
       mode: "full", the default: all places where the operands overlap. "valid": the places where
         they overlap completely; one operand must then be at least as large as the other along every
         axis. "same": the center of "full", with the shape of `in1`. Static under `jit`.
@@ -137,7 +137,7 @@ def correlate(
 
     Args:
       in1: an array of a numeric dtype.
-      in2: an array with as many axes as `in1`.
+      in2: an array of the rank of `in1`.
       mode: "full", the default: all places where the operands overlap. "valid": the places where
         they overlap completely; one operand must then be at least as large as the other along every
         axis. "same": the center of "full", with the shape of `in1`. Static under `jit`.
@@ -319,7 +319,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = 
 
     Args:
       in1: an array of a numeric dtype.
-      in2: an array with as many axes as `in1`.
+      in2: an array of the rank of `in1`.
       mode: "full", the default: all places where the operands overlap. "valid": the places where
         they overlap completely; one operand must then be at least as large as the other along every
         axis. "same": the center of "full", with the shape of `in1`. Static under `jit`.

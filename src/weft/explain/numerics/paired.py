@@ -129,7 +129,7 @@ def compute_pairs(
     ):
         found = list(map(pairs.pair_of, outs))  # with operands in float32, exact from here on
     elif eqn.primitive.elements in (Elements.CHOSEN, Elements.PLACED):
-        # Which elements are chosen is that of the narrow run.
+        # The narrow run decides which elements are chosen.
         off = [
             (x.high - y) + x.low if isinstance(x, Pair) else x
             for x, y in zip(operands, narrow, strict=True)
@@ -283,7 +283,7 @@ def solve_small(eqn: Eqn, a: Pair, b: Pair) -> Pair:
 
 
 def refine(solve: Callable, product: Callable, b: Pair) -> Pair:
-    """Return the x for which `product(x)` is b, in two steps with the residual in pairs."""
+    """Solve `product(x) = b`, in two steps with the residual in pairs."""
     found = pairs.pair_of(solve(b.high))
     for _ in range(2):
         rest = pairs.subtract(b, product(found))

@@ -98,7 +98,7 @@ def find_error(value: Value) -> Any:
 
 
 def measure_gap(pair: Pair, narrow: Any) -> Any:
-    """Return a pair minus the narrow value; infinities of both are no difference."""
+    """Return a pair minus the narrow value; infinities of both count as equal."""
     same = pair.high == narrow
     return add(jnp.where(same, jnp.zeros_like(narrow), sub(pair.high, narrow)), pair.low)
 

@@ -122,5 +122,5 @@ LIBM = re.compile(r"\b(exp|expm1|log|log1p|tanh)f\(")
 
 
 def use_elementary(pattern: str) -> str:
-    """Return a pattern of float32 in which functions of libm are replaced by those of this file."""
+    """Return a pattern of float32 with functions of this file in place of libm's."""
     return LIBM.sub(r"weft_\1_f32(", pattern)
