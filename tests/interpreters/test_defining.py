@@ -465,16 +465,22 @@ def test_programs_of_libraries_call_python():
 
     def write(ctx, x):
         outs, _, alive = mlir.emit_python_callback(
-            ctx, lambda x: [np.sin(x)], None, [x], ctx.avals_in, ctx.avals_out,
-            has_side_effect=False, sharding=None,
-        )  # fmt: skip
+            ctx, sine, None, [x], ctx.avals_in, ctx.avals_out, has_side_effect=False, sharding=None
+        )
         ctx.module_context.add_keepalive(alive)
         return outs
+
+    seen = []
+    sine = lambda x: seen.append(type(x)) or [np.sin(x)]
 
     mlir.register_lowering(written_p, write)
     for prim in (called_p, written_p):
         assert np.array_equal(jit(lambda x, p=prim: p.bind(x) + 1)(X), np.sin(X) + 1)
         assert np.array_equal(prim.bind(X), np.sin(X))
+    assert seen == [np.ndarray]
+    sine = lambda x: [np.sin(x[0])]
+    with pytest.raises(TypeError, match=r"must have the shape declared; got \(\) for \(3,\)"):
+        jit(lambda x: written_p.bind(x) - 1)(X)
 
 
 def test_a_class_with_the_type_rule_as_a_method():

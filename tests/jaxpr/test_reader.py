@@ -470,7 +470,7 @@ def test_far_places_are_shown_from_nearby():
     assert (info.value.line, info.value.column, mark) == (2, place, " " * 61 + "^")
 
 
-@pytest.mark.parametrize("target", ["weft_scatter", "xla_ffi_python_cpu_callback", "dce_sink"])
+@pytest.mark.parametrize("target", ["weft_scatter", "xla_buffer_python_cpu_callback", "dce_sink"])
 def test_what_is_of_this_process_is_not_called_by_texts(target):
     given = "attributes=(('kind', 'x'),) custom_call_api_version=4 input_layouts=((0,),) "
     given += "output_layouts=((0,),) input_output_aliases=() legacy_backend_config=None "

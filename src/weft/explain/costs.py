@@ -224,7 +224,7 @@ def is_collective(instruction: Instruction) -> bool:
     return instruction.opcode.removesuffix("-start") in COLLECTIVES
 
 
-HOST_CALLS = ("xla_ffi_python", "xla_ffi_partitioned_python")
+HOST_CALLS = ("xla_buffer_python", "xla_ffi_python", "xla_ffi_partitioned_python")
 
 
 def is_host_call(instruction: Instruction) -> bool:

@@ -379,7 +379,7 @@ def emit_python_callback(
     """
 
     def call(*args: Any) -> list:
-        outs = callback(*args)
+        outs = callback(*map(np.asarray, args))
         return [np.asarray(y, a.dtype) for y, a in zip(outs, result_avals, strict=True)]
 
     effect = IOEffect() if has_side_effect else None

@@ -59,12 +59,22 @@ def end_run(number: int) -> None:
 
 @functools.cache
 def make_entry(index: int) -> Callable:
-    """Return the function that XLA calls for function `index` of a running program."""
+    """Return the function that XLA calls for function `index` of a running program.
 
-    def call(number: np.ndarray, *args: np.ndarray) -> tuple:
+    XLA passes arrays of NumPy and takes arrays back, or it passes a context and the buffers of
+    operands and results. The target of the call says which (`Builder.host_target`).
+    """
+
+    def call(first: Any, *args: Any) -> tuple | None:
+        on_buffers = type(first) is not np.ndarray
+        number = np.asarray(args[0]) if on_buffers else first
         run = _RUNS[int(number)]
         try:
-            outs = run.functions[index](*args)  # type: ignore[union-attr]
+            function = run.functions[index]  # type: ignore[union-attr]
+            if on_buffers:
+                call_on_buffers(function, args)
+                return None
+            outs = function(*args)
             return () if outs is None else (number, *outs)
         except BaseException as error:
             if run is not None and run.error is None:
@@ -72,6 +82,25 @@ def make_entry(index: int) -> Callable:
             raise
 
     return call
+
+
+def call_on_buffers(function: Callable, buffers: Sequence[Any]) -> None:
+    """Call a function with copies of operands, and write its results where XLA reads them.
+
+    The first operand and the first result are the number of the run. The operands are copied
+    because the function may keep them, and XLA reuses their memory.
+    """
+    results = [b for b in buffers if b.writeable]
+    count = len(buffers) - len(results)
+    outs = function(*[put(np.asarray(b)) for b in buffers[1:count]]) or ()
+    for result, y in zip(results, (buffers[0], *outs), strict=True):
+        place, given = np.asarray(result), np.asarray(y)
+        if place.shape != given.shape:  # `copyto` would broadcast
+            raise TypeError(
+                f"callback: a result must have the shape declared; got {given.shape} for "
+                f"{place.shape}."
+            )
+        np.copyto(place, given)
 
 
 @memoize

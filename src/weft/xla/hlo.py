@@ -423,7 +423,7 @@ class Builder:
         """
         self.host_calls.append(function)
         token, *outs = self.custom_call(
-            self.host_target(),
+            self.host_target(avals=[*[v.aval for v in operands], *out_avals]),
             [self.token, *operands],
             [TOKEN, *out_avals],
             f"{{index = {len(self.host_calls) - 1} : ui64}}",
@@ -434,8 +434,16 @@ class Builder:
             self.token = token
         return outs
 
-    def host_target(self, kind: str = "") -> str:
-        """Return XLA's name for a call of a Python function; `kind` is a part of it."""
+    def host_target(self, kind: str = "", avals: Sequence[ShapedArray] = ()) -> str:
+        """Return XLA's name for a call of a Python function; `kind` is a part of it.
+
+        If operands and results have the types `avals`, which a call on buffers may have, the
+        function works on XLA's memory. Its other calls copy each array once more. XLA splits
+        programs over devices by their name, and a buffer holds packed numbers as they are.
+        """
+        packed = any(dtypes.itemsize_bits(a.dtype) % 8 for a in avals)
+        if self.platform == "cpu" and avals and not packed and not self.devices:
+            return "xla_buffer_python_cpu_callback"
         platform = "gpu" if self.platform in GPUS else self.platform
         return f"xla_ffi_{kind}python_{platform}_callback"
 
