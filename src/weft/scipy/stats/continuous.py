@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import weft.numpy as jnp
+from weft import dtypes
 from weft.scipy import special
 from weft.scipy.special.elementary import log1mexp
 from weft.scipy.stats.distribution import define_distribution, evaluate_inside, evaluate_quantile
@@ -13,8 +14,11 @@ from weft.scipy.stats.kernels import (
     LOG_2PI,
     log1p_square,
     log_beta_density,
+    log_lower_beta,
+    log_lower_gamma,
     log_of_part,
     log_poisson,
+    log_upper_gamma,
     replace_edge,
 )
 
@@ -66,14 +70,25 @@ logistic = define_distribution(
 DOUBLE_END = 8.0
 
 
+# Coefficients of y**2, y**4, ... in log((1 - exp(-y)) / y) + y / 2.
+LOG_SERIES = (1 / 24, -1 / 2880, 1 / 181440, -1 / 9676800, 1 / 479001600)
+
+
 def log_of_rare(x: Any) -> Any:
-    """Return log(1 - exp(-exp(x))), which is x - exp(x) / 2 where exp(x) is small."""
-    small = x < -20
+    """Return log(1 - exp(-exp(x))), by a series where exp(x) is small.
+
+    The series is x plus a small function. Second derivatives of the logarithm would cancel.
+    """
+    small = x < -2
     near = evaluate_inside(
         ~small & (x < DOUBLE_END), lambda x: log1mexp(jnp.exp(x)), x, 1, 0
     )  # fmt: skip
-    far = jnp.where(small, x, -20)
-    return jnp.where(small, far - 0.5 * jnp.exp(far), near)
+    far = jnp.where(small, x, -2)
+    y = jnp.exp(far)
+    series = 0.0 * y
+    for c in reversed(LOG_SERIES):
+        series = y * y * (c + series)
+    return jnp.where(small, far + (series - 0.5 * y), near)
 
 
 gumbel_l = define_distribution(
@@ -280,13 +295,9 @@ gamma = define_distribution(
         (x >= 0) & (x < INF), lambda x: log_poisson(a - 1, x), x, 1, -INF
     ),
     cdf=lambda x, a: evaluate_inside(x >= 0, lambda x: special.gammainc(a, x), x, 1, 0),
-    logcdf=lambda x, a: evaluate_inside(
-        x > 0, lambda x: log_of_part(special.gammainc(a, x), special.gammaincc(a, x)), x, 1, -INF
-    ),
+    logcdf=lambda x, a: evaluate_inside(x > 0, lambda x: log_lower_gamma(a, x), x, 1, -INF),
     sf=lambda x, a: evaluate_inside(x >= 0, lambda x: special.gammaincc(a, x), x, 1, 1),
-    logsf=lambda x, a: evaluate_inside(
-        x >= 0, lambda x: log_of_part(special.gammaincc(a, x), special.gammainc(a, x)), x, 1, 0
-    ),
+    logsf=lambda x, a: evaluate_inside(x >= 0, lambda x: log_upper_gamma(a, x), x, 1, 0),
 )
 
 chi2 = define_distribution(
@@ -309,12 +320,17 @@ def beta_probability(above: bool, log: bool) -> Callable:
     def from_tail(x: Any, a: Any, b: Any) -> Any:
         upper = x > (a + 1) / (a + b + 2)  # nearer to 1 than the mean: that tail is exact
         swapped = jnp.where(upper, b, a), jnp.where(upper, a, b)
-        p = special.betainc(*swapped, jnp.where(upper, 1 - x, x))
+        end = jnp.where(upper, 1 - x, x)
+        p = special.betainc(*swapped, end)
         exact = upper if above else ~upper
         if not log:
             return jnp.where(exact, p, 1 - p)
-        small, large = jnp.where(exact, p, 1), jnp.where(exact, 0, p)  # else infinite derivatives
-        return jnp.where(exact, jnp.log(small), jnp.log1p(-large))
+        far = p < float(dtypes.finfo(p.dtype).tiny) ** 0.5
+        tail = log_lower_beta(*[jnp.where(far, v, 0.5) for v in (*swapped, end)])
+        rare = exact & far
+        small = jnp.where(exact & ~far, p, 1)  # elsewhere derivatives are infinite
+        large = jnp.where(exact, 0, p)
+        return jnp.where(exact, jnp.where(rare, tail, jnp.log(small)), jnp.log1p(-large))
 
     def fun(x: Any, a: Any, b: Any) -> Any:
         beyond = jnp.where((x > 0) != above, *((0, -INF) if log else (1, 0)))
