@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import weft.numpy as jnp
-from weft import dtypes
 from weft.scipy import special
 from weft.scipy.special.elementary import log1mexp
 from weft.scipy.stats.distribution import define_distribution, evaluate_inside, evaluate_quantile
@@ -14,7 +13,6 @@ from weft.scipy.stats.kernels import (
     LOG_2PI,
     log1p_square,
     log_beta_density,
-    log_lower_beta,
     log_lower_gamma,
     log_of_part,
     log_poisson,
@@ -320,17 +318,12 @@ def beta_probability(above: bool, log: bool) -> Callable:
     def from_tail(x: Any, a: Any, b: Any) -> Any:
         upper = x > (a + 1) / (a + b + 2)  # nearer to 1 than the mean: that tail is exact
         swapped = jnp.where(upper, b, a), jnp.where(upper, a, b)
-        end = jnp.where(upper, 1 - x, x)
-        p = special.betainc(*swapped, end)
+        p = special.betainc(*swapped, jnp.where(upper, 1 - x, x))
         exact = upper if above else ~upper
         if not log:
             return jnp.where(exact, p, 1 - p)
-        far = p < float(dtypes.finfo(p.dtype).tiny) ** 0.5
-        tail = log_lower_beta(*[jnp.where(far, v, 0.5) for v in (*swapped, end)])
-        rare = exact & far
-        small = jnp.where(exact & ~far, p, 1)  # elsewhere derivatives are infinite
-        large = jnp.where(exact, 0, p)
-        return jnp.where(exact, jnp.where(rare, tail, jnp.log(small)), jnp.log1p(-large))
+        small, large = jnp.where(exact, p, 1), jnp.where(exact, 0, p)  # else infinite derivatives
+        return jnp.where(exact, jnp.log(small), jnp.log1p(-large))
 
     def fun(x: Any, a: Any, b: Any) -> Any:
         beyond = jnp.where((x > 0) != above, *((0, -INF) if log else (1, 0)))

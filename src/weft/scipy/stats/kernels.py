@@ -151,17 +151,3 @@ def log_lower_gamma(a: Any, x: Any) -> Any:
     tail = log_poisson(b, y) + jnp.log(b / fraction)
     near = jnp.where(far, a, x)
     return jnp.where(far, tail, log_of_part(gammainc(a, near), gammaincc(a, near)))
-
-
-def log_lower_beta(a: Any, b: Any, x: Any) -> Any:
-    """Return log(betainc(a, b, x)) for x where that probability underflows.
-
-    Source: Gauss's continued fraction for the hypergeometric series (DLMF 8.17.22).
-    """
-    fraction = 1.0
-    for m in range(DEPTH, 0, -1):
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        fraction = 1 + even / (1 + odd / fraction)
-    fraction = a * (1 - (a + b) * x / ((a + 1) * fraction))
-    return log_beta_density(x, a, b) + jnp.log(x) + jnp.log1p(-x) - jnp.log(fraction)
