@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
-from weft import grad, nn, vmap
-from weft.scipy import special
+from weft import enable_x64, grad, jit, jvp, nn, vmap
+from weft.scipy import special, stats
 
 SIZES = [1e-30, 1e-10, 1e-3, 0.5, 1.5, 4, 7, 10, 15, 20, 30, 60, 85, 1e3, 1e5, 1e10, 1e15, 1e25]
 BOTH = [*SIZES, *[-v for v in SIZES]]
@@ -116,3 +116,94 @@ def test_second_derivatives_of_sums_in_logs(name):
     got = np.asarray(vmap(grad(grad(TWICE[name])))(xs)).astype(float)
     want = [float(sigmoid(mp.mpf(float(x))) * sigmoid(-mp.mpf(float(x)))) for x in xs]
     np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def normal_log(x):
+    upper = mp.erfc(abs(x) / mp.sqrt(2)) / 2
+    return mp.log(upper) if x < 0 else mp.log1p(-upper)
+
+
+def gamma_log(a, x, upper):
+    return mp.log(mp.gammainc(a, *((x, mp.inf) if upper else (0, x)), regularized=True))
+
+
+def tanh_gelu(x):
+    return x / (1 + mp.exp(-2 * C * (x + mp.mpf(0.044715) * x**3)))
+
+
+FAR = [s * v for v in (0.5, 3, 5, 7, 10, 14, 30, 100, 1e3, 1e4) for s in (1, -1)]
+POSITIVE = [v for v in FAR if v > 0]
+# name: the function, the same in mpmath, points, the highest order of a derivative
+TAILS = {
+    "tanh gelu": (nn.gelu, tanh_gelu, FAR, 3),
+    "sigmoid": (nn.sigmoid, sigmoid, FAR, 3),
+    "log_sigmoid": (nn.log_sigmoid, lambda x: -softplus(-x), FAR, 3),
+    "silu": (nn.silu, lambda x: x * sigmoid(x), FAR, 3),
+    "mish": (nn.mish, lambda x: x * mp.tanh(softplus(x)), FAR, 3),
+    "exact gelu": (
+        lambda x: nn.gelu(x, approximate=False), lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2, FAR, 3
+    ),
+    "log_ndtr": (special.log_ndtr, normal_log, FAR, 3),
+    "norm.logsf": (stats.norm.logsf, lambda x: normal_log(-x), FAR, 3),
+    "logistic.sf": (stats.logistic.sf, lambda x: sigmoid(-x), FAR, 3),
+    "cauchy.sf": (stats.cauchy.sf, lambda x: mp.atan2(1, x) / mp.pi, FAR, 3),
+    "cauchy.logsf": (stats.cauchy.logsf, lambda x: mp.log(mp.atan2(1, x) / mp.pi), FAR, 3),
+    "gumbel_r.logsf": (
+        stats.gumbel_r.logsf, lambda x: mp.log(-mp.expm1(-mp.exp(-x))), [-2, 1.5, 2.5, *POSITIVE], 3
+    ),
+    "gumbel_l.logcdf": (
+        stats.gumbel_l.logcdf, lambda x: mp.log(-mp.expm1(-mp.exp(x))), [-v for v in POSITIVE], 3
+    ),
+    "expon.logcdf": (stats.expon.logcdf, lambda x: mp.log(-mp.expm1(-x)), POSITIVE, 3),
+    "gamma.logsf": (
+        lambda x: stats.gamma.logsf(x, 2.5), lambda x: gamma_log(2.5, x, True), POSITIVE, 2
+    ),
+    "gamma.logsf of 200": (
+        lambda x: stats.gamma.logsf(x, 200.0), lambda x: gamma_log(200, x, True),
+        [280, 400, 700, 3e3], 2,
+    ),
+    "gamma.logcdf": (
+        lambda x: stats.gamma.logcdf(x, 5.0), lambda x: gamma_log(5, x, False),
+        [1e-30, 1e-10, 0.05, 0.5, 3], 2,
+    ),
+    "gamma.logcdf of 200": (
+        lambda x: stats.gamma.logcdf(x, 200.0), lambda x: gamma_log(200, x, False),
+        [1e-3, 1, 50, 90], 2,
+    ),
+    "chi2.logsf": (
+        lambda x: stats.chi2.logsf(x, 3.0), lambda x: gamma_log(1.5, x / 2, True), POSITIVE, 1
+    ),
+}  # fmt: skip
+
+
+def differentiate(fun, xs, order):
+    """The values of a function and its derivatives up to an order."""
+    funs = [fun]
+    for _ in range(order):
+        funs.append(lambda x, f=funs[-1]: jvp(f, (x,), (jnp.ones_like(x),))[1])
+    return np.array([np.asarray(v, float) for v in jit(lambda x: [f(x) for f in funs])(xs)])
+
+
+def expand(exact, x, order):
+    """The same in mpmath, by differences."""
+    with mp.workdps(450):
+        h = mp.mpf(10) ** -40 * abs(mp.mpf(x))
+        a, b, c, d, e = (exact(mp.mpf(x) + k * h) for k in range(-2, 3))
+        found = [c, (d - b) / (2 * h), (d - 2 * c + b) / h**2]
+        return [*found, (e - 2 * d + 2 * b - a) / (2 * h**3)][: order + 1]
+
+
+@pytest.mark.sample(one_in=10)
+@pytest.mark.parametrize("name", TAILS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tails_and_their_derivatives(name, dtype):
+    """Values and derivatives have a relative accuracy where the dtype holds them."""
+    fun, exact, points, order = TAILS[name]
+    xs, limits = np.array(points, dtype), np.finfo(dtype)
+    with enable_x64(dtype == "float64"):
+        got = differentiate(fun, xs, order)
+    for i, x in enumerate(map(float, xs)):
+        for k, want in enumerate(expand(exact, x, order)):
+            if 8 * abs(x) * limits.tiny < abs(want) < limits.max:  # silu is x times a tiny number
+                error = abs(mp.mpf(got[k, i]) - want) / abs(want)
+                assert error < 300 * 10**k * limits.eps, (x, k, got[k, i], want, error)

@@ -113,13 +113,17 @@ def log_ndtr_slope(x: Any, y: Any) -> Any:
     """Return the density over the distribution function, whose logarithm is y.
 
     Below 1 it is by `erfcx`, which keeps the relative accuracy of the lower tail. Above, `erfcx`
-    overflows, and the derivatives of its quotient are NaN.
+    overflows, and the derivatives of its quotient are NaN. Far below, the quotient is nearly -x,
+    and its second derivative cancels: there it is -x divided by a series.
     """
     low = x < 1
-    scaled = erfcx_p.apply(pick(low, x, 0) * -math.sqrt(0.5))[0]
+    far = x < -math.sqrt(2) * tail_start(x)
+    scaled = erfcx_p.apply(pick(low & ~far, x, 0) * -math.sqrt(0.5))[0]
     high = pick(low, 1, x)
     density = lax.exp(-0.5 * high * high - pick(low, 0, y)) * (1 / _ROOT_2PI)
-    return pick(low, math.sqrt(2 / math.pi) / scaled, density)
+    depth = pick(far, -x, 20)
+    tail = depth / (1 + tail_series(depth * math.sqrt(0.5), -1))
+    return pick(far, tail, pick(low, math.sqrt(2 / math.pi) / scaled, density))
 
 
 log_ndtr_p = definitions.define_primitive(

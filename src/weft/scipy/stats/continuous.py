@@ -13,8 +13,10 @@ from weft.scipy.stats.kernels import (
     LOG_2PI,
     log1p_square,
     log_beta_density,
+    log_lower_gamma,
     log_of_part,
     log_poisson,
+    log_upper_gamma,
     replace_edge,
 )
 
@@ -66,14 +68,25 @@ logistic = define_distribution(
 DOUBLE_END = 8.0
 
 
+# Coefficients of y**2, y**4, ... in log((1 - exp(-y)) / y) + y / 2.
+LOG_SERIES = (1 / 24, -1 / 2880, 1 / 181440, -1 / 9676800, 1 / 479001600)
+
+
 def log_of_rare(x: Any) -> Any:
-    """Return log(1 - exp(-exp(x))), which is x - exp(x) / 2 where exp(x) is small."""
-    small = x < -20
+    """Return log(1 - exp(-exp(x))), by a series where exp(x) is small.
+
+    The series is x plus a small function. Second derivatives of the logarithm would cancel.
+    """
+    small = x < -2
     near = evaluate_inside(
         ~small & (x < DOUBLE_END), lambda x: log1mexp(jnp.exp(x)), x, 1, 0
     )  # fmt: skip
-    far = jnp.where(small, x, -20)
-    return jnp.where(small, far - 0.5 * jnp.exp(far), near)
+    far = jnp.where(small, x, -2)
+    y = jnp.exp(far)
+    series = 0.0 * y
+    for c in reversed(LOG_SERIES):
+        series = y * y * (c + series)
+    return jnp.where(small, far + (series - 0.5 * y), near)
 
 
 gumbel_l = define_distribution(
@@ -280,13 +293,9 @@ gamma = define_distribution(
         (x >= 0) & (x < INF), lambda x: log_poisson(a - 1, x), x, 1, -INF
     ),
     cdf=lambda x, a: evaluate_inside(x >= 0, lambda x: special.gammainc(a, x), x, 1, 0),
-    logcdf=lambda x, a: evaluate_inside(
-        x > 0, lambda x: log_of_part(special.gammainc(a, x), special.gammaincc(a, x)), x, 1, -INF
-    ),
+    logcdf=lambda x, a: evaluate_inside(x > 0, lambda x: log_lower_gamma(a, x), x, 1, -INF),
     sf=lambda x, a: evaluate_inside(x >= 0, lambda x: special.gammaincc(a, x), x, 1, 1),
-    logsf=lambda x, a: evaluate_inside(
-        x >= 0, lambda x: log_of_part(special.gammaincc(a, x), special.gammainc(a, x)), x, 1, 0
-    ),
+    logsf=lambda x, a: evaluate_inside(x >= 0, lambda x: log_upper_gamma(a, x), x, 1, 0),
 )
 
 chi2 = define_distribution(

@@ -11,7 +11,7 @@ from typing import Any
 
 import weft.numpy as jnp
 from weft import dtypes
-from weft.scipy.special import gammaln
+from weft.scipy.special import gammainc, gammaincc, gammaln
 
 LOG_2 = math.log(2)
 LOG_2PI = math.log(2 * math.pi)
@@ -108,3 +108,46 @@ def log_beta_density(x: Any, a: Any, b: Any) -> Any:
     n = a + b
     ends = log_poisson(a - 1, n * x) + log_poisson(b - 1, n * (1 - x))
     return ends - log_poisson(n - 1, n) + jnp.log(n)
+
+
+# --- logs of probabilities that underflow -----------------------------------------------------
+
+# Terms of the continued fractions below. With them the error is a few ulp, where each is used.
+DEPTH = 12
+
+
+def is_wide(x: Any) -> bool:
+    """Return True if x has more than 32 bits, so that its tails begin farther out."""
+    return dtypes.finfo(x.dtype).bits > 32
+
+
+def log_upper_gamma(a: Any, x: Any) -> Any:
+    """Return log(gammaincc(a, x)) for x >= 0, by a continued fraction far above a.
+
+    There the probability underflows, and derivatives of its log cancel. Source: DLMF 8.9.2.
+    """
+    width, margin = (8, 20) if is_wide(x) else (4, 6)
+    far = (x > a + width * jnp.sqrt(a) + margin) & (x < jnp.inf)
+    b, y = jnp.where(far, a, 1), jnp.where(far, x, 40)
+    fraction = y + (2 * DEPTH + 1) - b
+    for n in range(DEPTH, 0, -1):
+        fraction = y + (2 * n - 1) - b - n * (n - b) / fraction
+    tail = log_poisson(b - 1, y) + jnp.log(y / fraction)
+    near = jnp.where(far, a, x)  # a point whose derivatives are finite
+    return jnp.where(far, tail, log_of_part(gammaincc(a, near), gammainc(a, near)))
+
+
+def log_lower_gamma(a: Any, x: Any) -> Any:
+    """Return log(gammainc(a, x)) for x > 0, by a continued fraction far below a.
+
+    Source: Gauss's continued fraction for the series (DLMF 8.7.1).
+    """
+    width, share = (8, 0.25) if is_wide(x) else (4, 0.5)
+    far = (x < jnp.maximum(share * a, a - width * jnp.sqrt(a))) | (x < 0.1)
+    b, y = jnp.where(far, a, 1), jnp.where(far, x, 0.05)
+    fraction = b + DEPTH - y
+    for n in range(DEPTH, 0, -1):
+        fraction = b + (n - 1) - y + n * y / fraction
+    tail = log_poisson(b, y) + jnp.log(b / fraction)
+    near = jnp.where(far, a, x)
+    return jnp.where(far, tail, log_of_part(gammainc(a, near), gammaincc(a, near)))
