@@ -7,6 +7,12 @@ import pytest
 import weft
 from weft import lax
 
+
+def copy_sign(a, width):
+    """Return the number that has the bits of `a` if the first of them is a sign."""
+    return (a + 2 ** (width - 1)) % 2**width - 2 ** (width - 1)
+
+
 OPERATIONS = {
     "add": lambda a, b, width: a + b,
     "sub": lambda a, b, width: a - b,
@@ -19,7 +25,7 @@ OPERATIONS = {
     "population_count": lambda a, b, width: (a % 2**width).bit_count(),
     "clz": lambda a, b, width: width - (a % 2**width).bit_length(),
     "shift_right_logical": lambda a, b, width: a % 2**width >> b % width,
-    "shift_right_arithmetic": lambda a, b, width: a >> b % width,
+    "shift_right_arithmetic": lambda a, b, width: copy_sign(a, width) >> b % width,
     "shift_left": lambda a, b, width: a << b % width,
 }
 SINGLE = ("population_count", "clz")
