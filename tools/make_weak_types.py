@@ -1,17 +1,19 @@
 """Write tests/golden/weak_types.json: the types of results of JAX for mixed operands.
 
 Run it in an environment that has jax: `python tools/make_weak_types.py`. The file has an entry for
-each function of jax.numpy and jax.lax, with 32-bit and with 64-bit types, and in it a row for each
+each function of the modules in HOMES, with 32-bit and with 64-bit types, and in it a row for each
 call: `pi` is a Python int (`pb`, `pf`: bool, float), `Sf4` an array of float32, `Wf4` a weakly
 typed one. `~` marks a weak result, `-` a refused call.
 """
 
+import importlib
 import json
 import pathlib
 
 import jax
 import numpy as np
 
+HOMES = ("numpy", "lax", "nn", "scipy.special")
 NUMBERS = {"pb": True, "pi": 2, "pf": 0.5}
 CALLS = {
     "32": """
@@ -75,11 +77,12 @@ def describe_calls(function: object, calls: list[str]) -> dict[str, str]:
 
 
 def list_functions() -> dict[str, object]:
-    """The functions of both modules, by their names."""
+    """The functions of the modules, by their names."""
     found = {}
-    for home in ("numpy", "lax"):
-        for name in dir(getattr(jax, home)):
-            function = getattr(getattr(jax, home), name)
+    for home in HOMES:
+        module = importlib.import_module(f"jax.{home}")
+        for name in dir(module):
+            function = getattr(module, name)
             own = getattr(function, "__module__", None) or "jax"
             plain = not isinstance(function, type) or hasattr(function, "dtype")
             plain = plain and callable(function) and own[:3] == "jax"

@@ -171,6 +171,23 @@ def test_all_sizes(size, dtype):
         assert_rounded(weft.jit(fun)(x, y), np.asarray(want, np.float64), dtype)
 
 
+@pytest.mark.sample(one_in=3)
+@BOTH
+@pytest.mark.parametrize("size", [65536, 70001])
+def test_scalars_that_are_computed_beside_arrays(size, dtype):
+    """The size is no multiple of a block's: what is computed once is no value of each row."""
+    x, s, t = draw(dtype, size), dtype.type(1.5), dtype.type(0.3)
+    for fun in (
+        lambda x, s, t: jnp.exp(x) * (s / t) + x,
+        lambda x, s, t: jnp.tanh(x * s - t * s) + jnp.exp(s),
+        lambda x, s, t: x * jnp.sqrt(s * s),
+    ):
+        with config.scope(native=False):
+            wide = weft.jit(lambda *xs, f=fun: f(*(v.astype("float32") for v in xs)))
+            want = np.asarray(wide(x, s, t), np.float64)
+        assert_rounded(weft.jit(fun)(x, s, t), want, dtype)
+
+
 def softmax(x):
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)

@@ -17,11 +17,15 @@ import weft.numpy as jnp
 FILE = Path(__file__).parents[1] / "golden" / "weak_types.json"
 JAX = json.loads(FILE.read_text())
 NUMBERS = {"pb": True, "pi": 2, "pf": 0.5}
-HOMES = {"numpy": jnp, "lax": weft.lax}
+HOMES = {"numpy": jnp, "lax": weft.lax, "nn": weft.nn, "scipy.special": weft.scipy.special}
 # ruff: noqa: SIM905
 # fmt: off
 # Rows with other results than JAX's, with 32-bit and with 64-bit types, and the reason.
 KEEPS = "a lone weak array keeps its dtype"
+FLOATS = "integers and truth values become the default float, or int, which is not weak"
+BESIDE_WEAK = "a weak array of 32 bits beside a number has the default dtype"
+WEAK = "weak operands alone have a weak result"
+TRUTH = "truth values beside a number have the default dtype"
 DIFFERENT = {
     "numpy.broadcast_shapes": (1, 1, "a size is an integer"),
     "lax.dot": (2, 2, "a weak operand yields to the other one"),
@@ -36,6 +40,31 @@ DIFFERENT = {
     "numpy.pow": (0, 1, "a number beside truth values is of the default dtype"),
     "numpy.power": (0, 1, "a number beside truth values is of the default dtype"),
     "numpy.searchsorted": (0, 6, "indices have the default dtype"),
+    "nn.celu": (7, 5, FLOATS),
+    "nn.elu": (7, 5, FLOATS),
+    "nn.gelu": (5, 7, "a Python number is weak, as in other activations"),
+    "nn.hard_sigmoid": (3, 3, FLOATS),
+    "nn.hard_silu": (3, 3, FLOATS),
+    "nn.hard_swish": (3, 3, FLOATS),
+    "nn.hard_tanh": (2, 3, FLOATS),
+    "nn.leaky_relu": (12, 10, "integers become the default float, whatever the slope is"),
+    "nn.log1mexp": (0, 2, BESIDE_WEAK),
+    "nn.log_sigmoid": (0, 1, BESIDE_WEAK),
+    "nn.mish": (2, 3, FLOATS),
+    "nn.relu": (2, 3, FLOATS),
+    "nn.relu6": (3, 3, FLOATS),
+    "nn.selu": (3, 3, FLOATS),
+    "nn.soft_sign": (2, 3, FLOATS),
+    "nn.softplus": (2, 3, FLOATS),
+    "nn.sparse_plus": (3, 3, FLOATS),
+    "nn.sparse_sigmoid": (3, 3, FLOATS),
+    "nn.squareplus": (4, 4, FLOATS),
+    "scipy.special.entr": (0, 2, BESIDE_WEAK),
+    "scipy.special.kl_div": (5, 4, WEAK),
+    "scipy.special.logit": (2, 4, WEAK),
+    "scipy.special.multigammaln": (0, 1, TRUTH),
+    "scipy.special.owens_t": (2, 5, "a Python number or truth value yields to the other operand"),
+    "scipy.special.rel_entr": (5, 4, WEAK),
 }
 # What JAX takes and weft refuses.
 AXIS = "an axis, a size or a dtype is no share of one"
@@ -47,6 +76,7 @@ REFUSED = {
     "numpy.kaiser": (2, 2, "the length of a window is an integer"),
     "numpy.float6_e2m3fn": (3, 3, "XLA has no arrays of six bits on CPUs"),
     "numpy.float6_e3m2fn": (3, 3, "XLA has no arrays of six bits on CPUs"),
+    "nn.dot_product_attention": (1, 1, "weights of integers are no integers"),
     "numpy.insert": (1, 1, "a place must be within the array, as in NumPy"),
     "numpy.roots": (3, 3, "coefficients 0 in front have to be known"),
     "lax.broadcast_shapes": (2, 2, "a shape is a sequence"),
@@ -88,6 +118,17 @@ TAKEN = {
     "numpy.nanquantile": (7, 6, "shares of integers are floats"),
     "lax.collapse": (1, 1, "a range of no axes makes one, and may start behind all"),
     "numpy.isin": (7, 7, "whether elements are unique only saves work"),
+    **dict.fromkeys(
+        [f"scipy.special.{name}" for name in "log_ndtr ndtr ndtri spence".split()],
+        (6, 6, "integers become floats, and float16 is computed in float32"),
+    ),
+    **dict.fromkeys(["nn.sigmoid", "nn.silu", "nn.swish"], (5, 6, "integers become floats")),
+    **dict.fromkeys(["nn.log_softmax", "nn.softmax"], (1, 1, "truth values become floats")),
+    **dict.fromkeys(
+        "nn.log1mexp nn.log_sigmoid scipy.special.log_softmax scipy.special.softmax".split(),
+        (2, 2, "truth values become floats"),
+    ),
+    "nn.one_hot": (1, 1, "truth values are 0 and 1"),
     "numpy.vander": (1, 1, "truth values are multiplied as integers, as in NumPy"),
 }
 # fmt: on
@@ -119,7 +160,7 @@ def describe(function, kinds):
 def compare(entry):
     """Return how many rows of an entry are different, refused here, and taken here only."""
     width, name = entry.split()
-    home, _, name = name.partition(".")
+    home, _, name = name.rpartition(".")
     counts = collections.Counter()
     with weft.config.scope(enable_x64=width == "64"):
         for call, want in JAX[entry].items():
@@ -132,8 +173,8 @@ def compare(entry):
 
 def list_entries():
     """The functions that both have; those that are absent are in test_public_names.py."""
-    found = (entry.split()[1].split(".") for entry in JAX)
-    return [e for e, (home, name) in zip(JAX, found, strict=True) if hasattr(HOMES[home], name)]
+    found = (entry.split()[1].rpartition(".") for entry in JAX)
+    return [e for e, (home, _, name) in zip(JAX, found, strict=True) if hasattr(HOMES[home], name)]
 
 
 @pytest.mark.filterwarnings("ignore")

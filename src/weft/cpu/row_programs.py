@@ -165,8 +165,13 @@ class RowPlan:
     # --- steps ------------------------------------------------------------------------------
 
     def step(self, instruction: Instruction, *reads: Value, full: bool, dtype: Any = None) -> Value:
-        """Append a step and return its result, which has all elements if `full`."""
-        kind = FULL if full else max(PER_ROW, *[x.kind for x in reads])
+        """Append a step and return its result, which has all elements if `full`.
+
+        Without rows, a value that is not full is a scalar: the kernel refuses values for each row
+        where the size is no multiple of a row's.
+        """
+        least = PER_ROW if self.row_size else SCALAR
+        kind = FULL if full else max(least, *[x.kind for x in reads])
         if kind >= SHARED_ROW and instruction is not Own.SPREAD:
             reads = tuple([self.spread(x) for x in reads])
         reduces = instruction in (Own.REDUCE_SUM, Own.REDUCE_MAX)

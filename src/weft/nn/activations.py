@@ -16,6 +16,7 @@ from weft.api.custom_rules import custom_jvp
 from weft.errors import ShapeError
 from weft.numpy.promotion import as_array, as_inexact, as_operand, axis_of, promote_operands
 from weft.numpy.reductions import compute_widely
+from weft.primitives.elementwise import convert
 from weft.primitives.slicing import split
 from weft.primitives.special.functions import gelu_p
 from weft.primitives.transcendental import logistic
@@ -234,15 +235,20 @@ mish = define_activation(
 @custom_jvp
 def divide_by_size(x: Any) -> Any:
     """x / (1 + |x|), whose derivative by the rule of quotients would cancel."""
-    return x / (jnp.abs(x) + 1).astype(x.dtype)
+    return x / add_one_to_size(x)
 
 
 @divide_by_size.defjvp
 def differentiate_by_size(primals: tuple, tangents: tuple) -> tuple:
     """The derivative is 1 / (1 + |x|)**2."""
     (x,), (t,) = primals, tangents
-    share = 1 / (jnp.abs(x) + 1).astype(x.dtype)
+    share = convert(1 / add_one_to_size(x), x.dtype, x.weak_type)
     return divide_by_size(x), t * share * share
+
+
+def add_one_to_size(x: Any) -> Any:
+    """Return 1 + |x|; a weak x of 32 bits keeps its dtype if 64-bit types are on."""
+    return convert(jnp.abs(x) + 1, x.dtype, x.weak_type)
 
 
 soft_sign = define_activation(

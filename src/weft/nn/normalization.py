@@ -201,7 +201,9 @@ def standardize(
     check_option("standardize", "algorithm", algorithm, "fast", "stable")
     x = as_inexact("standardize", x)
     given = [jnp.asarray(v) for v in (mean, variance) if v is not None]
-    result = jnp.result_type(x, *given)  # squares may be more than 16 bits hold
+    # A weak x of 32 bits keeps its dtype if 64-bit types are on.
+    result = jnp.result_type(x, *given) if given else x.dtype
+    # Squares may be more than 16 bits hold.
     x = convert(x, widen_dtype(x.dtype), x.weak_type)
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)

@@ -6,6 +6,11 @@ elementwise.py's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost, Elements
@@ -23,9 +28,22 @@ from weft.primitives.layout import move_to_front
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
-def define_integer_op(name: str, op: str, operands: int, doc: str) -> Elementwise:
+def define_integer_op(name: str, op: str | Callable, operands: int, doc: str) -> Elementwise:
     """A member for integers, which has no derivative."""
     return Elementwise(name, op, [None] * operands, takes="integer", doc=doc)
+
+
+def write_count_of_bits(hlo: Any, aval: ShapedArray, x: Any) -> Any:
+    """Write `population_count`.
+
+    XLA computes integers of fewer than 8 bits in 8, and would count the copies of the sign too.
+    """
+    width = dtypes.itemsize_bits(aval.dtype)
+    if width >= 8:
+        return hlo.like("popcnt", x)[0]
+    wide = hlo.convert(x, np.dtype(np.uint8))
+    own = hlo.like("and", wide, hlo.constant((1 << width) - 1, wide.aval))[0]
+    return hlo.convert(hlo.like("popcnt", own)[0], aval.dtype)
 
 
 shift_left_p = define_integer_op(
@@ -66,7 +84,7 @@ shift_right_logical_p = define_integer_op(
 )
 population_count_p = define_integer_op(
     "population_count",
-    "popcnt",
+    write_count_of_bits,
     1,
     """Count the bits that are 1.
 
@@ -74,6 +92,7 @@ population_count_p = define_integer_op(
     [3 1]
     """,
 )
+population_count_p.operation = "stablehlo.popcnt"
 clz_p = define_integer_op(
     "clz",
     "count_leading_zeros",
