@@ -39,6 +39,23 @@ COMPARISON = re.compile(r"([\d\s+*-]+?)(<=|<|==)([\d\s+*-]+)")
 CALLED = re.compile(r"(?<!weft_)\b(?!weft_|sqrtf?\b|fabsf?\b)[a-zA-Z]\w*\(")
 
 
+class Step:
+    """A statement of a block whose nests are merged.
+
+    Attributes:
+      statement: the statement.
+      effects: what it reads and writes.
+      is_nest: True for a loop nest that may be merged.
+      plain: a copy of the nest without inner loops of a few iterations, once that is needed.
+    """
+
+    def __init__(self, statement: Any):
+        self.statement = statement
+        self.effects = Effects(statement)
+        self.is_nest = is_candidate(statement)
+        self.plain: For | None = None
+
+
 class Fuser:
     """Merges the loop nests of a program.
 
@@ -79,56 +96,61 @@ class Fuser:
 
     def merge(self, block: list[Statement]) -> None:
         """Merge each nest of a block with the last earlier one with which that is possible."""
-        effects = list(map(Effects, block))
+        if sum(isinstance(s, For) for s in block) < 2:
+            return
+        steps = [Step(s) for s in block]
         place = 0
-        while place < len(block):
-            earlier = range(place - 1, -1, -1) if is_candidate(block[place]) else ()
-            if not any(self.merge_pair(block, effects, k, place) for k in earlier):
+        while place < len(steps):
+            earlier = range(place - 1, -1, -1) if steps[place].is_nest else ()
+            if not any(self.merge_pair(steps, k, place) for k in earlier):
                 place += 1
+        block[:] = [step.statement for step in steps]
 
-    def merge_pair(
-        self, block: list[Statement], effects: list[Effects], place: int, other: int
-    ) -> bool:
+    def merge_pair(self, steps: list[Step], place: int, other: int) -> bool:
         """Merge the nest at `other` into the one at `place`; return False if that is impossible.
 
         Statements between them that the later nest needs are moved in front of the earlier one.
         """
-        left, right = block[place], block[other]
-        if not is_alike(left, right):
+        left, right = steps[place], steps[other]
+        if not left.is_nest or left.statement.count != right.statement.count:
             return False
         needed = [other]
         for k in range(other - 1, place, -1):
-            if any(effects[k].meets(effects[n]) for n in needed):
-                if effects[k].meets(effects[place]):
+            if any(steps[k].effects.meets(steps[n].effects) for n in needed):
+                if steps[k].effects.meets(left.effects):
                     return False
                 needed.append(k)
-        nests: list[For] = copy_block([left, right])
-        first, second = nests
-        for nest in nests:
-            self.unroll(nest.body)
-        flat = [is_innermost(nest) for nest in nests]
-        is_long = (first.count.number or 0) >= MIN_COUNT
-        if is_long and (flat[0] != flat[1] or flat[0] and not all(map(self.is_vectorized, nests))):
+        first, second = self.find_plain(left), self.find_plain(right)
+        flat = is_innermost(first), is_innermost(second)
+        count = first.count.number or 0
+        is_long = count >= MIN_COUNT
+        if is_long and flat[0] != flat[1]:
+            return False
+        if is_long and flat[0] and not all(map(self.is_vectorized, (first, second))):
+            return False
+        if len(list(walk_statements([first, second]))) > MAX_STATEMENTS:
             return False
         if not may_merge(first, second):
             return False
-        variable = index_term(first.name, 0, (first.count.number or 1) - 1)
+        variable = index_term(first.name, 0, count - 1)
         Renaming({second.name: first.name}, {second.name: variable}).change_block(second.body)
         first.body += second.body
-        if len(list(walk_statements(first.body))) > MAX_STATEMENTS:
-            return False
         self.merge(first.body)
         self.merged += is_long and flat[0]
         moved = sorted(needed[1:])
         kept = [k for k in range(place + 1, other) if k not in moved]
-        done = Effects(first)
-        block[place : other + 1] = [*[block[k] for k in moved], first, *[block[k] for k in kept]]
-        effects[place : other + 1] = [
-            *[effects[k] for k in moved],
-            done,
-            *[effects[k] for k in kept],
-        ]
+        joined = Step(first)
+        joined.plain = first
+        steps[place : other + 1] = [*[steps[k] for k in moved], joined, *[steps[k] for k in kept]]
         return True
+
+    def find_plain(self, step: Step) -> For:
+        """Return a copy of a nest, whose loops of a few iterations are unrolled."""
+        if step.plain is None:
+            (nest,) = copy_block([step.statement])
+            self.unroll(nest.body)
+            step.plain = nest
+        return step.plain
 
     def is_vectorized(self, s: For) -> bool:
         """Return True if a compiler probably vectorizes a loop, with its sums in lanes.
@@ -138,7 +160,7 @@ class Fuser:
         for x in s.body:
             if isinstance(x, If) or (isinstance(x, Assign) and x.name not in self.sums):
                 return False
-            if isinstance(x, Let) and CALLED.search(x.pattern):
+            if isinstance(x, Let) and "(" in x.pattern and CALLED.search(x.pattern):
                 return False
         return True
 
@@ -206,11 +228,6 @@ def is_candidate(s: Statement) -> bool:
         if isinstance(x, For) and (x.reverse or x.count.number is None):
             return False
     return True
-
-
-def is_alike(left: Any, right: Any) -> bool:
-    """Return True for two loop nests whose outer loops have equal counts."""
-    return is_candidate(left) and is_candidate(right) and left.count == right.count
 
 
 def is_innermost(s: For) -> bool:
