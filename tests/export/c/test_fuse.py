@@ -7,7 +7,11 @@ import weft
 import weft.numpy as jnp
 from tests.export.c.sanitized import run_sanitized
 from weft import export, lax
-from weft.export.c.fuse import add_up, evaluate
+from weft.export.c.fuse import Fuser, add_up, evaluate
+from weft.export.c.index import index_term
+from weft.export.c.kinds import KINDS
+from weft.export.c.nodes import Assign, Buffer, Let, Load, Role, Store
+from weft.export.c.rewrite import Renaming
 
 RNG = np.random.default_rng(0)
 
@@ -60,6 +64,19 @@ def recur(x, y):
     return jnp.sum(a * b) + jnp.sum(sums)
 
 
+def walk(x, y):
+    """A loop that writes and reads at a place which changes in between, beside nests."""
+
+    def step(state):
+        k, x, y = state
+        x = x.at[k].set(jnp.sum(x * y))
+        z = jnp.tanh(x) * y
+        return k + 1, x + z * z[k], jnp.sum(z) * y[::-1] + x[k + 1]
+
+    _, x, y = lax.fori_loop(0, 6, lambda _, s: step(s), (jnp.int32(1), x / 9, y / 9))
+    return jnp.sum(x * y)
+
+
 CASES = {
     "turn": (turn, draw(6, 7) + np.float32([0, 0, 0, 0, 0, 5, 1]), draw(10, 3)),
     "turn_many": (turn, draw(9, 7) + np.float32([0, 0, 0, 0, 0, 5, 1]), draw(19, 3)),
@@ -69,6 +86,7 @@ CASES = {
     "lengths_few": (lengths, draw(4, 16), draw(4, 16)),
     "normalize": (normalize, draw(8, 12), draw(12, 9)),
     "recur": (recur, draw(16), draw(16)),
+    "walk": (walk, draw(16), draw(16)),
     "recur_few": (recur, draw(3), draw(3)),
 }
 
@@ -98,6 +116,23 @@ def test_a_long_loop_with_calls_stays_apart():
     source = export.to_c(fun)(draw(40), draw(40)).source
     body = source[source.index("atanf(") :]
     assert body.index("}") < body.index(" / ")
+
+
+def test_a_place_that_changed_is_read_again():
+    kind = next(k for k in KINDS.values() if k.name == "f32")
+    memory, place = Buffer("b", kind, 9, Role.WORK), index_term("(ptrdiff_t)t5", 0, 8)
+    read = lambda name: Let(name, "float", "{0}", [Load(memory, place)])
+    block = [Store(memory, place, "t1"), Assign("t5", "t6"), read("t7"),
+             Store(memory, place, "t8"), read("t9"),
+             Let("t10", "float", "{0} + {1}", ["t9", "t7"])]  # fmt: skip
+    fuser = Fuser(str)
+    fuser.forward(block, {}, Renaming({}))
+    assert [s.name for s in block if isinstance(s, Let)] == ["t7", "t10"]
+    assert block[-1].args == ["t8", "t7"]
+    fuser.assigned = {"t1", "t8"}  # variables that change are no names of elements
+    again = [Store(memory, place, "t8"), Assign("t8", "t6"), read("t9")]
+    fuser.forward(again, {}, Renaming({}))
+    assert len(again) == 3
 
 
 @pytest.mark.parametrize(

@@ -210,9 +210,11 @@ class Fuser:
                 if isinstance(s.atom, str) and s.atom not in self.assigned:
                     known[s.buffer, s.index] = s.atom
                 continue
-            stored = Effects(s).stored
-            for key in [k for k in known if k[0] in stored]:
-                del known[key]
+            effects = Effects(s)
+            for key in list(known):
+                terms = " ".join([t.text for t in key[1].terms])
+                if key[0] in effects.stored or effects.made & set(find_names(terms)):
+                    del known[key]
             for inner in blocks_in(s):
                 self.forward(inner, dict(known), renaming)
         block[:] = out
