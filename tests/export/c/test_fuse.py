@@ -106,13 +106,17 @@ def test_values_and_gradients_under_the_sanitizers():
 def test_arrays_between_nests_are_variables():
     fun, *args = CASES["turn"]
     program = export.to_c(weft.value_and_grad(fun))(*args)  # its only calls are in the outer loop
-    assert program.report().workspace_bytes < 200  # 4,400 with an array for each value
+    assert program.report().workspace_bytes < 400  # 4,400 with an array for each value
     assert program.source.count("for (ptrdiff_t") < 20
 
 
 def test_a_long_loop_with_calls_stays_apart():
     """A compiler vectorizes the loops without calls of libm, which it could not if all were one."""
-    fun = lambda x, y: jnp.sum((jnp.arctan(x) * y - y) ** 2 / (1 + y * y))
+
+    def fun(x, y):
+        angle = jnp.arctan(x)
+        return jnp.sum(angle * y / (1 + angle * angle))
+
     source = export.to_c(fun)(draw(40), draw(40)).source
     body = source[source.index("atanf(") :]
     assert body.index("}") < body.index(" / ")
