@@ -9,6 +9,7 @@ import ctypes
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -22,6 +23,8 @@ import weft.numpy as jnp
 from weft import export, lax, nn
 
 ROUNDS, CALLS = 60, 100
+# `python bench/c_programs.py -ffinite-math-only -fno-signed-zeros` compiles C with more flags.
+FLAGS = ["-march=native", "-fno-math-errno", "-ffp-contract=off", *sys.argv[1:]]
 
 
 def neuron(params):
@@ -297,6 +300,25 @@ void bundle(const float *cameras, const float *points, const float *seen, float 
   *value = total;
 }
 
+/* Calls of a function with pointers, as a caller in C makes them. */
+void repeat(int times, int count, void *f, void **a) {
+  for (int n = 0; n < times; ++n) {
+    if (count == 4) ((void (*)(void *, void *, void *, void *))f)(a[0], a[1], a[2], a[3]);
+    if (count == 5)
+      ((void (*)(void *, void *, void *, void *, void *))f)(a[0], a[1], a[2], a[3], a[4]);
+    if (count == 3) ((void (*)(void *, void *, void *))f)(a[0], a[1], a[2]);
+    if (count == 6)
+      ((void (*)(void *, void *, void *, void *, void *, void *))f)(a[0], a[1], a[2], a[3], a[4],
+                                                                    a[5]);
+    if (count == 8)
+      ((void (*)(void *, void *, void *, void *, void *, void *, void *, void *))f)(
+          a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+    if (count == 9)
+      ((void (*)(void *, void *, void *, void *, void *, void *, void *, void *, void *))f)(
+          a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8]);
+  }
+}
+
 static float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 
 void lstm(const float *b, const float *u, const float *w, const float *xs, float *bt, float *ut,
@@ -364,9 +386,9 @@ def build_by_hand(folder):
     """Compile the programs written by hand; the library."""
     source, out = pathlib.Path(folder) / "hand.c", pathlib.Path(folder) / "hand.so"
     source.write_text(BY_HAND)
-    flags = ["-std=c11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=off"]
     subprocess.run(
-        ["gcc", *flags, "-shared", "-fPIC", "-o", str(out), str(source), "-lm"], check=True
+        ["gcc", "-std=c11", "-O3", *FLAGS, "-shared", "-fPIC", "-o", str(out), str(source), "-lm"],
+        check=True,
     )
     return ctypes.CDLL(str(out))
 
@@ -375,23 +397,38 @@ def prepare_hand(library, name, args, want):
     """A call of the program by hand on arrays that are there; checks its value and gradient."""
     arrays = [np.asarray(x) for x in weft.tree.leaves(args)]
     value, *found = [np.empty(x.shape, x.dtype) for x in weft.tree.leaves(want)]
-    held = [*arrays, *found, value]
-    given = [ctypes.c_void_p(a.ctypes.data) for a in held]
-    call = getattr(library, name)
-    call(*given)
+    call = repeat_in_c(library, getattr(library, name), [*arrays, *found, value])
+    call(1)
     for got, x in zip([value, *found], weft.tree.leaves(want), strict=True):
         np.testing.assert_allclose(got, x, 1e-3, 1e-4 * np.abs(x).max())
-    return lambda held=held: call(*given)
+    return call
+
+
+def repeat_in_c(library, function, arrays):
+    """Calls of a function in C on arrays, without the cost of a call from Python."""
+    pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+    address = ctypes.cast(function, ctypes.c_void_p)
+    assert len(arrays) in (3, 4, 5, 6, 8, 9)
+    return lambda times, held=arrays: library.repeat(times, len(arrays), address, pointers)
+
+
+def repeat(fun):
+    """Calls of a function in Python."""
+
+    def calls(times):
+        for _ in range(times):
+            fun()
+
+    return calls
 
 
 def time_in_turn(calls):
-    """The least CPU microseconds of a call, of each of some functions called in turn."""
+    """The least CPU microseconds of a call, of each of some functions repeated in turn."""
     least = dict.fromkeys(calls, np.inf)
     for _ in range(ROUNDS):
         for name, call in calls.items():
             start = time.process_time()
-            for _ in range(CALLS):
-                call()
+            call(CALLS)
             least[name] = min(least[name], (time.process_time() - start) / CALLS * 1e6)
     return least
 
@@ -420,10 +457,10 @@ def main():
                 before = count_cpu()
                 found = weft.block_until_ready(jitted(*args))
                 first[way] = count_cpu() - before
-                rows[way] = lambda j=jitted, xs=args: weft.block_until_ready(j(*xs))
+                rows[way] = repeat(lambda j=jitted, xs=args: weft.block_until_ready(j(*xs)))
                 compare = lambda a, b: np.testing.assert_allclose(a, b, 1e-2, 1e-4)
                 weft.tree.map(compare, found, want)
-            rows["C alone"] = prepare_alone(graded, args)
+            rows["C alone"] = prepare_alone(library, graded, args)
             rows["by hand"] = prepare_hand(library, name, args, want)
             us = time_in_turn(rows)
             shown = [f"{us[way]:.1f}" for way in WAYS]
@@ -432,19 +469,15 @@ def main():
             print(f"| {name} | {' | '.join(shown)} |", flush=True)
 
 
-def prepare_alone(graded, args):
-    """A call of the function in C itself, on arrays that are there."""
+def prepare_alone(library, graded, args):
+    """Calls of the function in C itself, on arrays that are there."""
     program = export.to_c(graded, name="alone")(*args)
-    built = program.build(flags=["-march=native", "-fno-math-errno", "-ffp-contract=off"])
+    built = program.build(flags=FLAGS)
     leaves = [np.asarray(x) for x in weft.tree.leaves(args)]
-    given = [x[()].item() if p.by_value else ctypes.c_void_p(x.ctypes.data)
-             for x, p in zip(leaves, program._source.parameters, strict=True)]  # fmt: skip
     outs = [np.empty(r.aval.shape, r.aval.dtype) for r in program._source.results]
-    work = np.empty(program.report().workspace_bytes + 64, np.uint8)
-    start = work.ctypes.data + -work.ctypes.data % 64
-    pointers = [ctypes.c_void_p(y.ctypes.data) for y in outs]
-    held = leaves, outs, work
-    return lambda held=held: built._call(*given, *pointers, start)
+    memory = np.empty(program.report().workspace_bytes + 64, np.uint8)
+    work = memory[-memory.ctypes.data % 64 :]
+    return repeat_in_c(library, built._call, [*leaves, *outs, work])
 
 
 if __name__ == "__main__":

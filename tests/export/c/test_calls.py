@@ -1,5 +1,9 @@
 """`compile_in_c`: programs of `jit` that are compiled from C and called by XLA."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -50,11 +54,32 @@ def test_libraries_are_kept_on_disk(tmp_path, monkeypatch):
         target = calls.load_target(source)
         assert calls.load_target(source) == target
         monkeypatch.setattr(calls, "compile_call", None)
+        monkeypatch.setenv("PATH", str(tmp_path))  # where there is no compiler
         again = []
         monkeypatch.setattr(calls, "register_ffi_target", lambda name, capsule: again.append(name))
         monkeypatch.setattr(calls._jax, "custom_call_targets", lambda platform: {})
         assert calls.load_target(source) == target
         assert again == [target]
+
+
+START = """\
+import numpy as np
+import weft
+f = weft.jit(lambda x: x * 7 + 0.125, compiler_options={"backend": "c"})
+print(f(np.float32([1, 2])))
+"""
+
+
+def test_a_process_without_a_compiler_runs_what_another_one_compiled(tmp_path):
+    env = {**os.environ, "WEFT_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = []
+    for path in (os.environ["PATH"], str(tmp_path / "empty")):
+        command = [sys.executable, "-c", START]
+        done = subprocess.run(
+            command, env={**env, "PATH": path}, capture_output=True, text=True, check=True
+        )
+        found.append(done.stdout)
+    assert found == ["[ 7.125 14.125]\n"] * 2
 
 
 def test_errors():

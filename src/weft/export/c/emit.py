@@ -386,6 +386,9 @@ class Emitter:
                 else few
             )
         total = self.let(kind.computed, "{0}", [start], mutable=True)
+        made = self.block[-1]
+        assert isinstance(made, Let)
+        made.is_sum = e.combine is None
         with contextlib.ExitStack() as stack:
             inner = dict(env)
             for place, size in zip(e.places, e.sizes, strict=True):

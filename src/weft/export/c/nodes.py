@@ -77,13 +77,17 @@ Atom = str | Load
 
 @dataclasses.dataclass(eq=False)
 class Let:
-    """A new variable of a type of C. It never changes, unless `mutable`."""
+    """A new variable of a type of C. It never changes, unless `mutable`.
+
+    `is_sum` says that terms are added to it in loops, and that their order is free.
+    """
 
     name: str
     ctype: str
     pattern: str
     args: Sequence[Atom] = ()
     mutable: bool = False
+    is_sum: bool = False
 
 
 @dataclasses.dataclass(eq=False)

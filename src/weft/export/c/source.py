@@ -12,10 +12,12 @@ from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr
 from weft.export.c.control import CONTROL
 from weft.export.c.emit import Array, Scalar
+from weft.export.c.fuse import Fuser
 from weft.export.c.helpers import list_helpers
 from weft.export.c.hoist import hoist
 from weft.export.c.index import Index
 from weft.export.c.kinds import KINDS, PARTS, Kind, list_elements
+from weft.export.c.loops import LaneWriter, collapse
 from weft.export.c.matrices import MATRICES
 from weft.export.c.memory import ALIGNMENT, Arena, drop_unread, drop_unused, list_used, plan_arena
 from weft.export.c.names import make_identifier
@@ -172,7 +174,12 @@ def write_source(jaxpr: Jaxpr, signature: Signature, apart: bool = False) -> Sou
             w.fill(to, value)
     drop_unused(w.block)
     drop_unread(w.block)
+    Fuser(w.new_name).fuse(w.block)
+    drop_unused(w.block)
+    drop_unread(w.block)
     hoist(w.block)
+    collapse(w.block)
+    LaneWriter(w.new_name).write(w.block)
     arena = plan_arena(w.block)
     constants = [b for b in list_used(w.block) if b.role is Role.CONSTANT]
     weights = pack_weights(constants) if apart and constants else None
