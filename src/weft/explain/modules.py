@@ -231,12 +231,14 @@ class CompiledModule:
         name = instruction.name
         if instruction.opcode in FREE:
             return Cost()
+        caller = self.callers.get(instruction.computation)
+        if caller is not None and caller.opcode == "fusion" and caller.name not in self.costs:
+            self.cost(caller)  # finds the costs of what is in the fusion, too
         found = self.costs.get(name)
         if found is None:
-            found = self.analyse(instruction)
+            found = self.costs[name] = self.analyse(instruction)
             if instruction.opcode == "fusion":
-                found = self.count_needed(instruction, found)
-            self.costs[name] = found
+                found = self.costs[name] = self.count_needed(instruction, found)
         return found
 
     def count_needed(self, fusion: Instruction, whole: Cost) -> Cost:

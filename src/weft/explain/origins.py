@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jaxlib import _jax
 
 from weft.api.stages import count_work
-from weft.core.facts import Cost as Work
+from weft.core import facts
 from weft.core.jaxpr import Eqn, bodies_of
 from weft.core.source import TRANSPOSE, is_own_file
 from weft.explain.modules import (
@@ -121,13 +121,14 @@ class Attribution:
         self.library: collections.Counter[Eqn] = collections.Counter()  # operations in LAPACK
         # Operations of factorizations of small matrices, which are written out for XLA.
         self.written: collections.Counter[Eqn] = collections.Counter()
+        apart = ("fusion", *CONTAINERS)  # the instructions in them count by themselves
         for i in module.by_id.values():
             for eqn in self.innermost(i):
                 if is_kernel(i):
                     self.kernels[eqn] += 1
                 elif i.target.startswith(PREFIXES):
                     self.library[eqn] += int(module.cost(i).flops)
-                elif eqn.primitive.cost is Work.LIBRARY and i.opcode not in ("fusion", *CONTAINERS):
+                elif eqn.primitive.cost is facts.Cost.LIBRARY and i.opcode not in apart:
                     self.written[eqn] += int(module.cost(i).flops)
 
     def innermost(self, instruction: Instruction) -> list[Eqn]:
