@@ -6,7 +6,6 @@ iteration, or else the iteration stores its carry, and all records are computed 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -116,7 +115,8 @@ class LoopRun(NamedTuple):
         if turns.step < 0:
             rows = [jnp.flip(x, 0) for x in rows]
         state = self.start, list(self.carry)
-        (record, carry), ys = lax.scan(step, state, (jnp.asarray(takes), rows), length=length)
+        found: Any = lax.scan(step, state, (jnp.asarray(takes), rows), length=length)
+        (record, carry), ys = found
         if turns.step < 0:
             ys = [jnp.flip(y, 0) for y in ys]
         return [*carry, *ys], (*record, rows)
@@ -213,7 +213,7 @@ def flatten_values(values: Sequence[Value], exact: Sequence[bool] = ()) -> list:
     Values that are marked in `exact` give the narrow value only.
     """
     flat: list[Any] = []
-    for v, is_exact in itertools.zip_longest(values, exact, fillvalue=False):
+    for v, is_exact in zip(values, exact or [False] * len(values), strict=True):
         beside = None if is_exact else fill_beside(v).beside
         if isinstance(beside, Pair):
             flat += [v.narrow, *beside]
@@ -227,7 +227,7 @@ def collect_values(
 ) -> list[Value]:
     """Return the values of the given types from the list of `flatten_values`."""
     arrays, values = iter(flat), []
-    for a, is_exact in itertools.zip_longest(avals, exact, fillvalue=False):
+    for a, is_exact in zip(avals, exact or [False] * len(avals), strict=True):
         narrow = next(arrays)
         beside: Any = None
         if is_followed(a) and not is_exact:
