@@ -554,8 +554,8 @@ TESTED_IN = {
         "explain/subject.py explain/tables.py"
     ),
     "explain/numerics/test_follow.py": (
-        "explain/numerics/findings.py explain/numerics/recording.py explain/numerics/samples.py "
-        "explain/numerics/values.py"
+        "explain/numerics/findings.py explain/numerics/loops.py explain/numerics/recording.py "
+        "explain/numerics/samples.py explain/numerics/values.py"
     ),
     "explain/numerics/test_report.py": (
         "explain/numerics/difference.py explain/numerics/gradients.py explain/numerics/precision.py"

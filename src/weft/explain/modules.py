@@ -23,6 +23,14 @@ CONTAINERS = frozenset(("while", "conditional", "call"))
 PRODUCTS = frozenset(("weft_dot", "weft_matvec"))
 # Opcodes that do no work, or no work that should be counted.
 FREE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"))
+# Opcodes of instructions that read an element of an operand at most once for each element of their
+# result.
+LOCAL = frozenset(
+    ("abs", "add", "and", "bitcast", "broadcast", "clamp", "compare", "convert", "copy", "divide")
+    + ("dynamic-slice", "exponential", "is-finite", "log", "maximum", "minimum", "multiply")
+    + ("negate", "not", "or", "power", "reshape", "reverse", "rsqrt", "select", "slice", "sqrt")
+    + ("subtract", "tanh", "transpose")
+)
 
 _SHAPE = re.compile(r"([a-z]+)(\d*)\w*\[([\d,]*)\]")
 _TURNS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
@@ -107,6 +115,22 @@ class Cost(NamedTuple):
     def total(self) -> float:
         """The work and the memory traffic: four bytes count as one FLOP."""
         return self.weight + self.bytes / 4
+
+
+def count_elements(shape: str) -> int:
+    """Return the number of elements of an array, of which the shape is in XLA's text form."""
+    found = _SHAPE.search(shape)
+    return math.prod(map(int, filter(None, found[3].split(",")))) if found else 0
+
+
+def read_elements(user: Instruction, size: int, share: float) -> float:
+    """Return how many of the `size` elements of its operand an instruction reads at most.
+
+    `share` is the share of its own elements that are needed.
+    """
+    if user.opcode in LOCAL:
+        return min(share * count_elements(user.shape), size)
+    return size
 
 
 def cost_of_product(*shapes: str) -> Cost:
@@ -207,10 +231,57 @@ class CompiledModule:
         name = instruction.name
         if instruction.opcode in FREE:
             return Cost()
+        caller = self.callers.get(instruction.computation)
+        if caller is not None and caller.opcode == "fusion" and caller.name not in self.costs:
+            self.cost(caller)  # finds the costs of what is in the fusion, too
         found = self.costs.get(name)
         if found is None:
             found = self.costs[name] = self.analyse(instruction)
+            if instruction.opcode == "fusion":
+                found = self.costs[name] = self.count_needed(instruction, found)
         return found
+
+    def count_needed(self, fusion: Instruction, whole: Cost) -> Cost:
+        """Return the cost of a fusion without the elements that nothing in it reads.
+
+        XLA's analysis counts all elements of an instruction, also where the fusion only reads a
+        slice of its result. `whole` is this analysis. The instructions in the fusion get their
+        costs, too.
+        """
+        flops, transcendentals = whole.flops, whole.transcendentals
+        for key in fusion.called:
+            shares = self.share_elements(key)
+            for i in self.computations[key]:
+                if i.opcode in FREE or shares[i.id] == 1:
+                    continue
+                all_of_it = self.cost(i)
+                part = Cost(
+                    all_of_it.flops * shares[i.id],
+                    all_of_it.transcendentals * shares[i.id],
+                    all_of_it.bytes,
+                )
+                self.costs[i.name] = part
+                flops -= all_of_it.flops - part.flops
+                transcendentals -= all_of_it.transcendentals - part.transcendentals
+        return Cost(max(flops, 0.0), max(transcendentals, 0.0), whole.bytes)
+
+    def share_elements(self, computation: int) -> dict[int, float]:
+        """Return the share of the elements of each instruction that a fused computation needs.
+
+        An element that several instructions read is computed once for each of them, but counts as
+        one element. An instruction that is not of the elementwise or moving kinds reads all.
+        """
+        listed = self.computations[computation]
+        users: dict[int, list[Instruction]] = {}
+        for i in listed:
+            for operand in i.operands:
+                users.setdefault(operand, []).append(i)
+        shares: dict[int, float] = {}
+        for i in reversed(listed):  # users come after their operands
+            size = count_elements(i.shape) or 1
+            read = sum(read_elements(u, size, shares[u.id]) for u in users.get(i.id, ()))
+            shares[i.id] = min(read / size, 1.0) if i.id in users else 1.0
+        return shares
 
     def analyse(self, instruction: Instruction) -> Cost:
         if instruction.target in PRODUCTS:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from jaxlib import _jax
 
 from weft.api.stages import count_work
+from weft.core import facts
 from weft.core.jaxpr import Eqn, bodies_of
 from weft.core.source import TRANSPOSE, is_own_file
 from weft.explain.modules import (
@@ -118,12 +119,17 @@ class Attribution:
         self.counted: dict[Eqn, Cost] = {}
         self.kernels: collections.Counter[Eqn] = collections.Counter()
         self.library: collections.Counter[Eqn] = collections.Counter()  # operations in LAPACK
+        # Operations of factorizations of small matrices, which are written out for XLA.
+        self.written: collections.Counter[Eqn] = collections.Counter()
+        apart = ("fusion", *CONTAINERS)  # the instructions in them count by themselves
         for i in module.by_id.values():
             for eqn in self.innermost(i):
                 if is_kernel(i):
                     self.kernels[eqn] += 1
                 elif i.target.startswith(PREFIXES):
                     self.library[eqn] += int(module.cost(i).flops)
+                elif eqn.primitive.cost is facts.Cost.LIBRARY and i.opcode not in apart:
+                    self.written[eqn] += int(module.cost(i).flops)
 
     def innermost(self, instruction: Instruction) -> list[Eqn]:
         """Return a list with the equation of an instruction, empty if it is unknown."""
@@ -134,17 +140,29 @@ class Attribution:
 
         The cost of a kernel in C++ is XLA's count for the operations that the kernel replaces. If
         an equation has several kernels, each gets an equal part.
+
+        A factorization of small matrices is written out for XLA, which computes parts of it again
+        in many fusions. They share the count of the equation.
         """
         if not is_kernel(instruction):
-            return self.module.cost(instruction)
+            cost = self.module.cost(instruction)
+            for eqn in self.innermost(instruction):
+                if self.written[eqn]:
+                    most = max(self.count(eqn).flops - self.library[eqn], 0.0)
+                    return cost._replace(flops=cost.flops * min(1.0, most / self.written[eqn]))
+            return cost
         moved = self.module.moved_bytes(instruction)
         for eqn in self.innermost(instruction):
-            if eqn not in self.counted:
-                self.counted[eqn] = count_equation(eqn)
-            whole, parts = self.counted[eqn], self.kernels[eqn]
-            flops = max(whole.flops - self.library[eqn], 0.0)
+            whole, parts = self.count(eqn), self.kernels[eqn]
+            flops = max(whole.flops - self.library[eqn] - self.written[eqn], 0.0)
             return Cost(flops / parts, whole.transcendentals / parts, moved)
         return Cost(bytes=moved)
+
+    def count(self, eqn: Eqn) -> Cost:
+        """Return the cost of an equation without our kernels."""
+        if eqn not in self.counted:
+            self.counted[eqn] = count_equation(eqn)
+        return self.counted[eqn]
 
     def origin(self, instruction: Instruction) -> tuple[Place, bool, str]:
         """Return the line of an instruction, True for the reverse pass, and the operation.

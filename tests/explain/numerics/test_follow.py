@@ -10,7 +10,8 @@ from tests.settings import ALL
 from weft import dtypes, lax
 from weft.core.trace import typed_values
 from weft.errors import TracerError
-from weft.explain.numerics.follow import find_program
+from weft.explain.numerics import loops
+from weft.explain.numerics.follow import find_program, follow_program
 from weft.explain.subject import Subject
 
 F32 = np.float32
@@ -158,6 +159,36 @@ def test_values_are_rounded_to_their_dtype(kernels_as_for_users):
 def test_a_line_of_a_loop_says_in_which_iteration():
     found = report(loop, F32(0.73))
     assert any(line.worst[1] for line in found.lines)
+
+
+def roll(x):
+    """Scan over rows; the result of each iteration is NaN if a row is below -1, and stays so."""
+    weights = jnp.eye(16) * F32(0.9) + F32(0.01)
+    step = lambda h, row: (jnp.log(jnp.tanh(h @ weights) + row), h)
+    return lax.scan(step, x[0], x, reverse=True)[0]
+
+
+def test_records_after_a_loop_are_those_in_the_loop(monkeypatch):
+    """Both ways record the same iterations, with the same figures up to the order of sums."""
+    x = np.random.default_rng(0).uniform(1, 2, (100, 8, 16)).astype(F32)
+    x[60] = -3  # NaN in iteration 39, which is recorded for this reason alone
+    found = []
+    for least in (1, 1 << 40):
+        monkeypatch.setattr(loops, "MIN_AGAIN_ELEMENTS", least)
+        subject = Subject(weft.jit(lambda x: roll(x)), (x,), {}, "roll")
+        found.append([r for r in follow_program(subject).records if r.site.turns])
+    assert [r.site.operation for r in found[0]] == ["dot_general", "tanh", "add", "log"]
+    for after, within in zip(*found, strict=True):
+        assert after.site.operation == within.site.operation
+        turns = [s.turns for s in after.samples]
+        assert turns == [s.turns for s in within.samples]
+        assert (39,) in turns
+        for mine, theirs in zip(after.samples, within.samples, strict=True):
+            assert mine.facts["nans"] == theirs.facts["nans"]
+            for field in ("narrow", "wide", "scale"):
+                np.testing.assert_allclose(getattr(mine, field), getattr(theirs, field), 1e-5)
+            for field in ("errors", "added"):
+                np.testing.assert_allclose(getattr(mine, field), getattr(theirs, field), 0, 1e-5)
 
 
 def test_nan_is_found_in_the_iteration_that_makes_it():

@@ -21,18 +21,22 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of
 from weft.core.primitive import Body, split_inputs
 from weft.core.stage import stage_closed
 from weft.errors import MissingRule
-from weft.explain.numerics.pairs import Pair
+from weft.explain.numerics.loops import (
+    SLOTS,
+    collect_values,
+    flatten_values,
+    plan_loop,
+    runs_again,
+    to_numbers,
+)
 from weft.explain.numerics.values import (
     F64,
     Operation,
     Part,
     Sampling,
     Value,
-    count_arrays,
-    fill_beside,
     find_error,
     is_followed,
-    is_wide,
     plan_operation,
     plan_sampling,
     shorten_shape,
@@ -44,8 +48,6 @@ from weft.primitives.elementwise import Elementwise
 from weft.primitives.layout import convert
 
 SAMPLES = (1024, 64, 16)  # elements sampled from a result outside loops, in one loop, in more
-SLOTS = (1, 64, 16)  # iterations recorded of a loop, by its nesting depth: 1, or 2 and more
-FIRST = 12  # iterations at the start of a loop, which are all recorded
 FIELDS = ("narrow", "wide", "error", "added", "scale", "inherited")
 FACTS = ("nans", "infs", "nans_in", "infs_in", "largest", "wrapped")
 NOTHING = np.float64(0)
@@ -381,29 +383,32 @@ class Recorder:
             return list(map(Value, narrow))
         carry_avals = [typeof(v.narrow) for v in carry]
         row_avals = [v.aval for v in body.jaxpr.invars[body.carry.stop :]]
-        own, was = Tape(), self.take
+        is_exact = [False] * len(carry) + [v.beside is None for v in rows]
+        own, was, slots = Tape(), self.take, SLOTS[min(self.depth + 1, 2)]
         writers: list[Jaxpr] = []
 
         def step(take: Any, seen: Any, *flat: Any) -> list:
-            args = collect_values([*carry_avals, *row_avals], flat)
+            args = collect_values([*carry_avals, *row_avals], flat, is_exact)
             self.depth += 1
             outs = self.run_program(body.jaxpr, [*consts, *args], own)
             bad = jnp.zeros((), bool)
             for v in outs:
                 if is_followed(typeof(v.narrow)):
                     bad = bad | ~jnp.all(jnp.isfinite(v.narrow))
-            writer, reads = stage_closed(lambda: [own.write()], [])
-            writers.append(writer)
+            if runs_again(body):
+                reads = [own.write()]
+            else:
+                writer, reads = stage_closed(lambda: [own.write()], [])
+                writers.append(writer)
             self.depth -= 1
             return [*reads, take | (bad & ~seen), seen | bad, *flatten_values(outs)]
 
-        flat_carry, flat_rows = flatten_values(carry), flatten_values(rows)
+        flat_carry, flat_rows = flatten_values(carry), flatten_values(rows, is_exact[len(carry) :])
         flag = ShapedArray((), np.dtype(bool))
         avals = [flag, flag, *map(typeof, flat_carry)]
         avals += [typeof(x).update(shape=typeof(x).shape[1:]) for x in flat_rows]
         jaxpr, closed = stage_closed(step, avals)
-        slots = SLOTS[min(self.depth + 1, 2)]
-        loop = LoopRun(jaxpr, closed, writers[0], flat_carry, flat_rows, slots, was)
+        loop = plan_loop(jaxpr, closed, writers, flat_carry, flat_rows, slots, was)
         if body.turns is not None:
             outs, record = loop.run_turns(body.turns)
         else:
@@ -412,163 +417,12 @@ class Recorder:
                 body.jaxpr.invars[body.carry.start :], body.jaxpr.outvars, strict=True
             )]  # fmt: skip
             outs, record = loop.run_while(test.jaxpr, looks, carry_avals, still)
-        tape.add(Looped(slots, own.layout, measure_layout(own.layout)), lambda: record)
+        item = Looped(slots, own.layout, measure_layout(own.layout))
+        tape.add(item, lambda: loop.pack(record))
         return collect_values([v.aval for v in eqn.outvars], outs)
 
 
-class LoopRun(NamedTuple):
-    """A loop that records: its staged step, its initial carry and its rows.
-
-    The step takes a flag to record the iteration, a flag that is True once a NaN or an infinity was
-    seen, the carry, and a row of xs. It returns the values that the tape is computed from, a flag
-    that is True if the iteration is recorded, the updated flag of NaN and infinities, the carry and
-    the ys.
-
-    Attributes:
-      jaxpr, consts: the staged step.
-      writer: computes the tape of an iteration.
-      carry: the initial carry, flat.
-      rows: the xs, flat.
-      slots: the maximum number of recorded iterations.
-      take: in an outer loop, True if the iteration of the outer loop is recorded; else None.
-    """
-
-    jaxpr: Jaxpr
-    consts: Sequence[Any]
-    writer: Jaxpr
-    carry: Sequence[Any]
-    rows: Sequence[Any]
-    slots: int
-    take: Any
-
-    @property
-    def start(self) -> tuple:
-        """The initial record.
-
-        It has the number of iterations so far, the number of recorded iterations, the flag of NaN
-        and infinities, the indices of recorded iterations, and their tapes.
-        """
-        length = self.writer.out_avals[0].shape[0]
-        zero = jnp.zeros((), np.int32)
-        tapes = jnp.zeros((self.slots, length), F64)
-        return zero, zero, jnp.zeros((), bool), jnp.full(self.slots, -1.0, F64), tapes
-
-    def advance(self, take: Any, record: tuple, carry: Sequence, rows: Sequence) -> tuple:
-        """Run one iteration; return the record, the carry and the ys."""
-        i, k, seen, turns, tapes = record
-        if self.take is not None:
-            take = take & self.take
-        outs = self.jaxpr(*self.consts, take, seen, *carry, *rows)
-        n = len(self.writer.invars)
-        reads, (took, seen), outs = outs[:n], outs[n : n + 2], outs[n + 2 :]
-        slot = jnp.where(k < FIRST, k, FIRST + (k - FIRST) % (self.slots - FIRST))
-
-        def write(turns: Any, tapes: Any) -> tuple:
-            # In the branch, so that an iteration that is not recorded writes nothing.
-            vector = self.writer(*reads)[0]
-            tapes = lax.dynamic_update_index_in_dim(tapes, vector, slot, 0)
-            return turns.at[slot].set(i.astype(F64)), tapes
-
-        turns, tapes = lax.cond(took, write, lambda *old: old, turns, tapes)
-        record = i + 1, k + took.astype(np.int32), seen, turns, tapes
-        n = len(self.carry)
-        return record, outs[:n], outs[n:]
-
-    def run_turns(self, turns: range) -> tuple[list, Any]:
-        """Run a loop of known length; return its results, and its part of the tape."""
-        length = len(turns)
-        rest = self.slots - FIRST - 1
-        stride = max(1, -(-(length - FIRST) // rest))
-        each = np.arange(length)
-        takes = (each < FIRST) | ((each - FIRST) % stride == 0) | (each == length - 1)
-
-        def step(state: Any, xs: Any) -> tuple:
-            record, carry = state
-            record, carry, ys = self.advance(xs[0], record, carry, xs[1])
-            return (record, carry), ys
-
-        rows = list(self.rows)
-        if turns.step < 0:
-            rows = [jnp.flip(x, 0) for x in rows]
-        state = self.start, list(self.carry)
-        (record, carry), ys = lax.scan(step, state, (jnp.asarray(takes), rows), length=length)
-        if turns.step < 0:
-            ys = [jnp.flip(y, 0) for y in ys]
-        return [*carry, *ys], self.pack(record)
-
-    def run_while(
-        self, test: Jaxpr, looks: Sequence, avals: Sequence, still: Sequence[bool]
-    ) -> tuple[list, Any]:
-        """Run a while loop; the condition reads the narrow values."""
-
-        def goes_on(carry: Sequence) -> Any:
-            narrow = [v.narrow for v in collect_values(avals, carry)]
-            return test(*looks, *narrow)[0]
-
-        def step(state: tuple) -> tuple:
-            record, carry = state
-            i = record[0]
-            octave = jnp.floor(jnp.log2(jnp.maximum(i, 1).astype(F64))).astype(np.int32)
-            take = (i < FIRST) | (i % jnp.maximum(1, 2 ** (octave - 3)) == 0)
-            record, after, _ = self.advance(take, record, carry, ())
-            go = goes_on(carry)
-            if go.ndim:
-                marks = [
-                    s for a, s in zip(avals, still, strict=True) for _ in range(count_arrays(a))
-                ]
-                choose = lambda x, y: jnp.where(
-                    go.reshape(go.shape + (1,) * (x.ndim - go.ndim)), x, y
-                )
-                after = [x if s else choose(x, y)
-                         for x, y, s in zip(after, carry, marks, strict=True)]  # fmt: skip
-            return record, after
-
-        state = self.start, list(self.carry)
-        record, carry = lax.while_loop(lambda s: jnp.any(goes_on(s[1])), step, state)
-        return list(carry), self.pack(record)
-
-    def pack(self, record: tuple) -> Any:
-        """Return the record of a loop as a vector, the part of the tape."""
-        i, _, _, turns, tapes = record
-        return jnp.concatenate([to_numbers(i), turns, tapes.ravel()])
-
-
-def flatten_values(values: Sequence[Value]) -> list:
-    """Return values as a flat list of arrays.
-
-    A value of a followed type gives the narrow value and its counterpart, which may be a pair.
-    """
-    flat: list[Any] = []
-    for v in map(fill_beside, values):
-        if isinstance(v.beside, Pair):
-            flat += [v.narrow, *v.beside]
-        else:
-            flat += [v.narrow] if v.beside is None else [v.narrow, v.beside]
-    return flat
-
-
-def collect_values(avals: Sequence[Any], flat: Sequence[Any]) -> list[Value]:
-    """Return the values of the given types from the list of `flatten_values`."""
-    arrays, values = iter(flat), []
-    for a in avals:
-        narrow = next(arrays)
-        beside = None
-        if is_followed(a):
-            is_pair = is_wide(a.dtype)
-            beside = Pair(next(arrays), next(arrays)) if is_pair else next(arrays)
-        values.append(Value(narrow, beside))
-    return values
-
-
 # --- the record of an equation --------------------------------------------------------------------
-
-
-def to_numbers(x: Any) -> Any:
-    """Return an array as a vector of float64. Complex numbers give their absolute values."""
-    x = jnp.asarray(x)
-    if dtypes.is_complex(x.dtype):
-        x = jnp.abs(x)
-    return jnp.ravel(x).astype(F64)
 
 
 class Look:
