@@ -161,9 +161,9 @@ def masked_series(x, n):
 
 
 def round_up(n):
-    """The next of 8, 12, 16, 24, 32, 48, and so on."""
+    """The next of 8, 16, 32, 64, 96, 128, 192, and so on."""
     power = max(8, 1 << (n - 1).bit_length())
-    return power // 4 * 3 if power // 4 * 3 >= max(n, 8) else power
+    return power // 4 * 3 if power // 4 * 3 >= max(n, 65) else power
 
 
 def pad_by_hand(fun):

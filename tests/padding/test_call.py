@@ -145,11 +145,13 @@ def test_results_are_checked_without_padding():
 
 
 def test_round_up():
-    assert [round_up(n) for n in (1, 8, 9, 12, 13, 17, 25, 33, 49, 1000)] == [
-        8, 8, 12, 12, 16, 24, 32, 48, 64, 1024,
+    buckets = [8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024]
+    assert list(dict.fromkeys(map(round_up, range(1, 1025)))) == buckets  # at most 12 programs
+    assert [round_up(n) for n in (64, 65, 96, 97, 128, 129, 1025)] == [
+        64, 96, 96, 128, 128, 192, 1536,
     ]  # fmt: skip
     for n in range(1, 3000):
-        assert n <= round_up(n) <= max(8, n * 1.5)
+        assert n <= round_up(n) < max(9, n * (2 if n < 64 else 1.5))
 
 
 def test_buckets():

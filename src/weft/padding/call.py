@@ -7,14 +7,16 @@ derivatives, are in run.py.
 from __future__ import annotations
 
 import functools
-import operator
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from weft.api.arguments import Marked, find_donated, fix_static
 from weft.api.functions import avals_of
-from weft.api.jit import JitFunction
+from weft.api.jit import JitFunction, name_unhashable
 from weft.api.programs import StagedProgram, is_live, stage_program
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.stages import Lowered, Traced
@@ -37,17 +39,21 @@ from weft.pytrees import broadcast_prefix, default_registry, flatten, is_none
 from weft.transforms.batch import BatchTrace, named_axes
 from weft.transforms.jvp import JVPTrace
 from weft.transforms.linearize import PartialTrace
+from weft.run.fastpath import compiled_call
 from weft.util import Logger, copy_names, fun_name
-from weft.xla.array import ArrayImpl
+from weft.xla.array import ArrayImpl, KeyArray
 
 logger = Logger("weft.trace")
 MIN_BUCKET = 8
+MIN_HALVED = 64  # from this bucket on, there is a bucket halfway to the next power of two
 # If staging cannot decide a comparison for all sizes, the program holds for sizes from here on.
 # Calls with a smaller size run the plain jitted function.
 SMALL = MIN_BUCKET
 _ARRAY = frozenset((ArrayImpl,))
+# Types of arguments whose calls are cached by the types of arguments. A value of another class may
+# have a type that its class, shape and dtype do not determine.
+_KINDS = frozenset((ArrayImpl, KeyArray, np.ndarray, float, int, *np.sctypeDict.values()))
 _LEAF = flatten(0)[1]
-_get_aval = operator.attrgetter("aval")
 _flatten = default_registry.flatten  # without the errors of `flatten`
 MAX_PLANS = 4096  # cached plans of a function, about 2 KB each
 
@@ -83,10 +89,14 @@ def hint_branches(fun: Callable, branches: Sequence[str]) -> None:
 
 
 def round_up(n: int) -> int:
-    """Return the default bucket of a size: the next of 8, 12, 16, 24, 32, 48, 64, ..."""
+    """Return the default bucket of a size: the next of 8, 16, 32, 64, 96, 128, 192, 256, ...
+
+    These are powers of two, and from 64 on also 3/2 of them. Up to 1,024 there are twelve, so sizes
+    up to 1,000 compile at most twelve programs. Below 64, padding costs little beside the call.
+    """
     power = max(MIN_BUCKET, 1 << (n - 1).bit_length())
     lower = power // 4 * 3
-    return lower if lower >= max(n, MIN_BUCKET) else power
+    return lower if n <= lower and lower > MIN_HALVED else power
 
 
 def choose_bucket(buckets: Any, name: str, n: int) -> int:
@@ -103,7 +113,7 @@ def choose_bucket(buckets: Any, name: str, n: int) -> int:
         raise ShapeError(
             f"jit: a bucket must be an int that is at least the size, {name} = {n}; got "
             f"{found or f'buckets of at most {max(buckets)}'}. Hint: buckets=None rounds to "
-            "8, 12, 16, 24, 32, 48, and so on."
+            "8, 16, 32, 64, 96, 128, 192, and so on."
         )
     return found
 
@@ -157,41 +167,60 @@ class PaddedFunction:
         self._donate = donate
         self._programs: dict[Any, list[SymbolicProgram]] = {}
         self._plans: dict[Any, Any] = {}
-        # The fast path: plans of calls that have only arrays as arguments, by types and settings.
-        # The key has the current trace. Only eager calls are cached, so that calls under other
-        # traces miss. While all calls have passed arrays as positional arguments, keys have no
-        # pytree.
+        # The fast path: plans of calls with arrays and numbers, by types and settings. The key has
+        # the current trace. Only eager calls are cached, so that calls under other traces miss.
+        # While all arguments have been positional leaves, keys have no pytree.
         self._fast: dict[tuple, tuple[Callable, Callable | None]] = {}
         self._flat = True
+        # The C++ call path runs calls with arrays of the sizes of their buckets.
+        self._exact = False  # True after the first such call
+        self._engine = self._make_engine()
+
+    def _make_engine(self) -> Any:
+        """Return the C++ callable of the function. It keeps the function alive by `__call__`."""
+        plain, weak = self._plain, weakref.ref(self)
+        key = object(), plain.spec
+        miss = lambda *args, **kwargs: weak()._miss(args, kwargs)  # type: ignore[union-attr]
+        engine = compiled_call(plain.spec.name, miss, plain.fun, *self._static, key)
+        return name_unhashable(engine, plain) if any(self._static) else engine
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves: Any = args
-        key: tuple = (current.trace, trace_context())
-        # Values without an `aval`, such as NumPy's, take the slow path. So do pytrees that cannot
-        # be flattened: the slow path explains their errors.
-        try:
-            if kwargs or not self._flat:
-                leaves, tree = _flatten((args, kwargs), None)
-                found = self._fast.get((*key, tree, *map(_get_aval, leaves)))
-            else:
-                found = self._fast.get((*key, *map(_get_aval, leaves)))
-        except (AttributeError, ValueError, SystemError, TypeError):
-            found = None
-        if found is None:
-            return self._call(args, kwargs)
-        call, result = found
-        try:
-            outs = call(*leaves)
-            return outs[0] if result is None else result(outs)
-        except Exception as error:
-            trim_traceback(error)
-            raise
+        if self._fast:
+            leaves: Any = args
+            key: tuple = (current.trace, trace_context())
+            # Values without a dtype take the slow path. So do pytrees that cannot be flattened: the
+            # slow path explains their errors.
+            try:
+                if kwargs or not self._flat:
+                    leaves, tree = _flatten((args, kwargs), None)
+                    key = (*key, tree)
+                kinds = [x.aval if type(x) is ArrayImpl else kind_of(x) for x in leaves]
+                found = self._fast.get((*key, *kinds))
+            except (AttributeError, ValueError, SystemError, TypeError):
+                return self._call(args, kwargs)
+            if found is not None:
+                call, result = found
+                try:
+                    outs = call(*leaves)
+                    return outs[0] if result is None else result(outs)
+                except Exception as error:
+                    trim_traceback(error)
+                    raise
+            if not _ARRAY.issuperset(map(type, leaves)):
+                return self._call(args, kwargs)
+        if self._exact:
+            return self._engine(*args, **kwargs)
+        return self._call(args, kwargs)
 
     @boundary
     def _call(self, args: tuple, kwargs: dict) -> Any:
+        return self._miss(args, kwargs)[0]
+
+    def _miss(self, args: tuple, kwargs: dict) -> tuple:
+        """Return the result of a call that C++ has no executable for, and how C++ may run it."""
         if config.disable_jit:
-            return self._plain.fun(*args, **kwargs)
-        return current.trace.call_jitted(self, args, kwargs)[0]
+            return self._plain.fun(*args, **kwargs), None, False
+        return *current.trace.call_jitted(self, args, kwargs), False
 
     def bind_call(self, args: tuple, kwargs: dict) -> Any:
         """Return the result of a call under a transformation."""
@@ -208,34 +237,39 @@ class PaddedFunction:
         return self._plain.bind_call(args, kwargs)
 
     def run_call(self, args: tuple, kwargs: dict) -> tuple:
-        """Return the result of an eager call, and None: C++ gets no fast path of its own."""
+        """Return the result of an eager call, and how C++ may run the next one."""
         if config.debug != "off":  # debugging would report NaN in the padding
             return self._plain.run_call(args, kwargs)[0], None
         plan, leaves = self.find_plan(args, kwargs)
         if plan is None:
             return self._plain.run_call(args, kwargs)[0], None
         program = plan.program
-        outs = plan.call(*(program.select_visible(leaves) if program.hidden else leaves))
-        if any(self._donate):
-            self._delete_donated(args, kwargs)
-        elif _ARRAY.issuperset(map(type, leaves)):
-            self._remember(plan, args, kwargs, leaves)
-        return program.result(outs), None
+        donated = self._find_donated(args, kwargs) if any(self._donate) else ()
+        call = functools.partial(run_donating, plan.call, donated) if donated else plan.call
+        outs = call(*(program.select_visible(leaves) if program.hidden else leaves))
+        fast = None
+        if not (program.hidden or program.hidden_results or program.stateful):
+            if not donated:
+                given = (*program.consts, *leaves)
+                fast = plan.run.fast_path(given, len(program.consts), program.out_tree)
+                self._exact = self._exact or fast is not None
+            if fast is None and not any(self._static):
+                self._remember(plan, call, args, kwargs, leaves)
+        return program.result(outs), fast
 
-    def _remember(self, plan: Plan, args: tuple, kwargs: dict, leaves: Sequence[Any]) -> None:
-        """Cache the plan of a call with arrays for the fast path."""
+    def _remember(
+        self, plan: Plan, call: Callable, args: tuple, kwargs: dict, leaves: Sequence[Any]
+    ) -> None:
+        """Cache the plan of a call with arrays and numbers for the fast path."""
+        if not _KINDS.issuperset(map(type, leaves)):
+            return
         key: tuple = ()
-        if kwargs or not _ARRAY.issuperset(map(type, args)):
+        if kwargs or not _KINDS.issuperset(map(type, args)):
             self._flat = False
         if not self._flat:
-            every, tree = flatten((args, kwargs))
-            if len(every) != len(leaves):  # some are static
-                return
-            key = (tree,)
-        self._fast[current.trace, trace_context(), *key, *map(_get_aval, leaves)] = (
-            plan.call,
-            plan.result,
-        )
+            key = (flatten((args, kwargs))[1],)
+        kinds = [x.aval if type(x) is ArrayImpl else kind_of(x) for x in leaves]
+        self._fast[current.trace, trace_context(), *key, *kinds] = call, plan.result
 
     def padded_jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
         """Return the padded program for arguments of these types.
@@ -278,6 +312,8 @@ class PaddedFunction:
         self._programs.clear()
         self._plans.clear()
         self._fast.clear()
+        self._exact = False
+        self._engine._clear_cache()
         self._plain.clear_cache()
 
     def __repr__(self) -> str:
@@ -405,12 +441,26 @@ class PaddedFunction:
             return SymbolicProgram(staged, steps, smallest, differ, scope.decided, scope.branches)
         raise AssertionError
 
-    def _delete_donated(self, args: tuple, kwargs: dict) -> None:
+    def _find_donated(self, args: tuple, kwargs: dict) -> tuple[int, ...]:
+        """Return the positions of donated leaves."""
         static, dynamic, _, named = fix_static(self._plain.fun, self._static, args, kwargs)
-        leaves, tree = flatten((dynamic, named))
-        for i in find_donated(self._donate, self._static, len(args), tree):
-            if hasattr(leaves[i], "delete"):
-                leaves[i].delete()
+        tree = flatten((dynamic, named))[1]
+        return tuple(find_donated(self._donate, self._static, len(args), tree))
+
+
+def run_donating(call: Callable, donated: Sequence[int], *leaves: Any) -> list:
+    """Return the results of a call, and delete donated arrays."""
+    outs = call(*leaves)
+    for i in donated:
+        if hasattr(leaves[i], "delete"):
+            leaves[i].delete()
+    return outs
+
+
+def kind_of(x: Any) -> Any:
+    """Return a key for the type of an argument. An AttributeError says that it has no dtype."""
+    kind = type(x)
+    return kind if kind is float or kind is int else (kind, x.shape, x.dtype)
 
 
 # --- sizes as users write them ----------------------------------------------------------------
