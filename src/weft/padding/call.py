@@ -7,20 +7,21 @@ derivatives, are in run.py.
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType
+from types import CodeType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.api.arguments import Marked, find_donated, fix_static
+from weft.api.arguments import Marked, find_donated, fix_static, unhashable_error
 from weft.api.functions import avals_of
 from weft.api.jit import JitFunction, name_unhashable
 from weft.api.programs import StagedProgram, is_live, stage_program
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.stages import Lowered, Traced
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.ref import is_ref
 from weft.core.source import boundary, trim_traceback
@@ -40,7 +41,7 @@ from weft.transforms.batch import BatchTrace, named_axes
 from weft.transforms.jvp import JVPTrace
 from weft.transforms.linearize import PartialTrace
 from weft.run.fastpath import compiled_call
-from weft.util import Logger, copy_names, fun_name
+from weft.util import Logger, copy_names, find_global_name, fun_name
 from weft.xla.array import ArrayImpl, KeyArray
 
 logger = Logger("weft.trace")
@@ -52,6 +53,7 @@ SMALL = MIN_BUCKET
 _ARRAY = frozenset((ArrayImpl,))
 # Types of arguments whose calls are cached by the types of arguments. A value of another class may
 # have a type that its class, shape and dtype do not determine.
+_ENGINE: tuple = (None, None)  # in place of a plan: the C++ call path runs these calls
 _KINDS = frozenset((ArrayImpl, KeyArray, np.ndarray, float, int, *np.sctypeDict.values()))
 _LEAF = flatten(0)[1]
 _flatten = default_registry.flatten  # without the errors of `flatten`
@@ -170,7 +172,7 @@ class PaddedFunction:
         # The fast path: plans of calls with arrays and numbers, by types and settings. The key has
         # the current trace. Only eager calls are cached, so that calls under other traces miss.
         # While all arguments have been positional leaves, keys have no pytree.
-        self._fast: dict[tuple, tuple[Callable, Callable | None]] = {}
+        self._fast: dict[tuple, tuple] = {}
         self._flat = True
         # The C++ call path runs calls with arrays of the sizes of their buckets.
         self._exact = False  # True after the first such call
@@ -198,7 +200,7 @@ class PaddedFunction:
                 found = self._fast.get((*key, *kinds))
             except (AttributeError, ValueError, SystemError, TypeError):
                 return self._call(args, kwargs)
-            if found is not None:
+            if found is not None and found is not _ENGINE:
                 call, result = found
                 try:
                     outs = call(*leaves)
@@ -206,11 +208,19 @@ class PaddedFunction:
                 except Exception as error:
                     trim_traceback(error)
                     raise
-            if not _ARRAY.issuperset(map(type, leaves)):
+            # C++ passes copies of NumPy's arrays to `_miss`, whose types are not cached then.
+            if found is None and not _ARRAY.issuperset(map(type, leaves)):
                 return self._call(args, kwargs)
         if self._exact:
             return self._engine(*args, **kwargs)
         return self._call(args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        given = self._plain, self._sizes, self._buckets, self._static, self._donate
+        return find_global_name(self) or (type(self), given)
 
     @boundary
     def _call(self, args: tuple, kwargs: dict) -> Any:
@@ -249,18 +259,18 @@ class PaddedFunction:
         outs = call(*(program.select_visible(leaves) if program.hidden else leaves))
         fast = None
         if not (program.hidden or program.hidden_results or program.stateful):
-            if not donated:
+            if not donated and _KINDS.issuperset(map(type, leaves)):
                 given = (*program.consts, *leaves)
                 fast = plan.run.fast_path(given, len(program.consts), program.out_tree)
                 self._exact = self._exact or fast is not None
-            if fast is None and not any(self._static):
-                self._remember(plan, call, args, kwargs, leaves)
+            known = fast is not None and (not self._fast or _ARRAY.issuperset(map(type, leaves)))
+            if not (known or any(self._static)):
+                entry = _ENGINE if fast is not None else (call, plan.result)
+                self._remember(entry, args, kwargs, leaves)
         return program.result(outs), fast
 
-    def _remember(
-        self, plan: Plan, call: Callable, args: tuple, kwargs: dict, leaves: Sequence[Any]
-    ) -> None:
-        """Cache the plan of a call with arrays and numbers for the fast path."""
+    def _remember(self, entry: tuple, args: tuple, kwargs: dict, leaves: Sequence[Any]) -> None:
+        """Cache how calls with arrays and numbers of these types run."""
         if not _KINDS.issuperset(map(type, leaves)):
             return
         key: tuple = ()
@@ -269,7 +279,7 @@ class PaddedFunction:
         if not self._flat:
             key = (flatten((args, kwargs))[1],)
         kinds = [x.aval if type(x) is ArrayImpl else kind_of(x) for x in leaves]
-        self._fast[current.trace, trace_context(), *key, *kinds] = call, plan.result
+        self._fast[current.trace, trace_context(), *key, *kinds] = entry
 
     def padded_jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
         """Return the padded program for arguments of these types.
@@ -284,11 +294,11 @@ class PaddedFunction:
         Raises:
           ShapeError: a size is too small for a padded program, so that the call is not padded.
         """
-        plan, _ = self.find_plan(args, kwargs)
+        plan, leaves = self.find_plan(args, kwargs, structs=True)
         if plan is None:
             raise ShapeError(
                 f"padded_jaxpr: sizes must be at least 1, and those that share programs; got "
-                f"{', '.join(str(a) for a in self._types(args, kwargs))}."
+                f"{', '.join(str(typeof(x)) for x in leaves)}."
             )
         return plan.run.jaxpr
 
@@ -326,22 +336,24 @@ class PaddedFunction:
 
     # -- plans ---------------------------------------------------------------------------------
 
-    def _types(self, args: tuple, kwargs: dict) -> list[ShapedArray]:
-        leaves, tree = flatten((args, kwargs))
-        return avals_of("jit", leaves, tree, self._plain.fun)
-
-    def find_plan(self, args: tuple, kwargs: dict) -> tuple[Plan | None, list]:
+    def find_plan(
+        self, args: tuple, kwargs: dict, structs: bool = False
+    ) -> tuple[Plan | None, list]:
         """Return the plan of a call and its leaves.
 
-        The plan is None if the call runs the plain jitted function.
+        The plan is None if the call runs the plain jitted function. With `structs`, values with a
+        shape and a dtype count as arrays.
         """
         static, dynamic, fun, named = (), args, self._plain.fun, kwargs
         if any(self._static):
             static, dynamic, fun, named = fix_static(fun, self._static, args, kwargs)
         leaves, tree = flatten((dynamic, named))
-        avals = avals_of("jit", leaves, tree, fun)
+        avals = avals_of("jit", leaves, tree, fun, structs)
         key = tree, tuple(avals), static, trace_context()
-        plan = self._plans.get(key, self)
+        try:
+            plan = self._plans.get(key, self)
+        except TypeError:
+            raise unhashable_error("jit", self._plain.spec.name, static) from None
         if plan is not self and (plan is None or all(map(is_live, plan.program.consts))):
             return plan, leaves
         if len(self._plans) >= MAX_PLANS:
@@ -350,10 +362,20 @@ class PaddedFunction:
         for x in leaves:
             if is_ref(x):
                 raise ShapeError(f"jit: with sizes, arguments must be no references; got {x}.")
-        specs = spread_sizes(self._sizes, dynamic, named)
+        specs = spread_sizes(self._sizes, self._list_names(args), dynamic, named)
         plan = self._make_plan(fun, tree, avals, specs, static)
         self._plans[key] = plan
         return plan, leaves
+
+    def _list_names(self, args: tuple) -> list[str]:
+        """Return the names of the parameters that may be positional and are not static."""
+        try:
+            every = inspect.signature(self._plain.fun).parameters.values()
+        except (TypeError, ValueError):  # a function in C
+            return []
+        names = [p.name for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        static = self._static.positions(len(args))
+        return [x for i, x in enumerate(names) if i not in static and x not in self._static.names]
 
     def _make_plan(
         self, fun: Callable, tree: Any, avals: list, specs: Sequence[Any], static: tuple
@@ -466,23 +488,33 @@ def kind_of(x: Any) -> Any:
 # --- sizes as users write them ----------------------------------------------------------------
 
 
-def spread_sizes(sizes: Any, args: tuple, kwargs: dict) -> list:
-    """Return the shape text of each leaf of the arguments; None for a leaf of fixed sizes."""
+def spread_sizes(sizes: Any, names: Sequence[str], args: tuple, kwargs: dict) -> list:
+    """Return the shape text of each leaf of the arguments; None for a leaf of fixed sizes.
+
+    `names` are the parameters. If `sizes` has a shape for each argument, an argument that is passed
+    by keyword has the shape of its position.
+    """
+    by_name = [x for x in names[len(args) :] if x in kwargs]
+    every = len(args) + len(by_name)
     if isinstance(sizes, str):
         parts = split_shapes(sizes)
         if len(parts) > 1 or sizes.strip().startswith("("):
-            if len(parts) != len(args):
+            if len(parts) != every:
                 raise ShapeError(
                     f"jit: sizes must have a shape for each positional argument; got {sizes!r} for "
-                    f"{len(args)} arguments. Hint: '...' is a shape that stays as it is."
+                    f"{every} arguments. Hint: '...' is a shape that stays as it is."
                 )
             sizes = tuple(parts)
         else:
-            sizes = (sizes,) * len(args)
-    specs = broadcast_prefix(
-        sizes, args, is_leaf=is_none, op="jit", names=("sizes", "the arguments")
+            sizes = (sizes,) * max(len(args), min(every, 1))
+    named: dict[str, Any] = dict.fromkeys(kwargs)
+    if by_name and isinstance(sizes, tuple | list) and len(args) < len(sizes) <= every:
+        named.update(zip(by_name, sizes[len(args) :]))
+        sizes = tuple(sizes[: len(args)])
+    spread = functools.partial(
+        broadcast_prefix, is_leaf=is_none, op="jit", names=("sizes", "the arguments")
     )
-    return [*specs, *[None] * len(flatten(kwargs)[0])]
+    return [*spread(sizes, args), *spread(named, kwargs)]
 
 
 def split_shapes(text: str) -> list[str]:
@@ -510,7 +542,8 @@ def read_symbols(text: str, aval: ShapedArray, scope: SymbolicScope) -> tuple:
         _, _, got = str(error).partition("; got ")
         raise ShapeError(
             f"jit: sizes must be a shape that fits the argument, {aval}; got {got or repr(text)} "
-            "Hint: sizes='n, _' for an argument whose first size varies."
+            "Hint: sizes='n, _' for an argument whose first size varies, and sizes='(n, _), ()' "
+            "for two arguments, the second one a number."
         ) from error
 
 

@@ -126,7 +126,7 @@ class PaddedRun:
         closes over. They are constants of the C++ call, as the sizes are. `out_tree` is the
         structure of the results.
         """
-        if self.pads or self.cuts or not _ARRAYS.issuperset(map(type, args)):
+        if self.pads or self.cuts or not _ARRAYS.issuperset(map(type, args[:closed])):
             return None
         if any(is_extended(a.dtype) for a in self.outs):  # C++ makes arrays of words of them
             return None
