@@ -37,10 +37,10 @@ from weft.padding.run import PaddedRun, Variable, find_run, jit_padded, padded_c
 from weft.padding.sizes import FAR
 from weft.primitives import families, layout
 from weft.pytrees import broadcast_prefix, default_registry, flatten, is_none
+from weft.run.fastpath import compiled_call
 from weft.transforms.batch import BatchTrace, named_axes
 from weft.transforms.jvp import JVPTrace
 from weft.transforms.linearize import PartialTrace
-from weft.run.fastpath import compiled_call
 from weft.util import Logger, copy_names, find_global_name, fun_name
 from weft.xla.array import ArrayImpl, KeyArray
 
