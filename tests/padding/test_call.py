@@ -322,7 +322,7 @@ def double(x):
 
 
 REFUSED = {
-    "svd: singular vectors must be": lambda x: jnp.linalg.svd(jnp.outer(x, jnp.ones(3))),
+    "svd: singular vectors must be": lambda x: jnp.linalg.svd(jnp.outer(jnp.append(x, x), x)),
     "eig: must have matrices of known sizes": lambda x: jnp.linalg.eig(jnp.outer(x, x)),
     "random_bits: each random number": lambda x: weft.random.normal(weft.random.key(0), x.shape),
     "debug_print|debug_callback|callback": lambda x: weft.debug.print("{}", x) or x,

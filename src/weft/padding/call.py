@@ -176,15 +176,11 @@ class PaddedFunction:
         self._flat = True
         # The C++ call path runs calls with arrays of the sizes of their buckets.
         self._exact = False  # True after the first such call
-        self._engine = self._make_engine()
-
-    def _make_engine(self) -> Any:
-        """Return the C++ callable of the function. It keeps the function alive by `__call__`."""
-        plain, weak = self._plain, weakref.ref(self)
-        key = object(), plain.spec
+        weak = weakref.ref(self)  # no cycle; a call holds the function
         miss = lambda *args, **kwargs: weak()._miss(args, kwargs)  # type: ignore[union-attr]
-        engine = compiled_call(plain.spec.name, miss, plain.fun, *self._static, key)
-        return name_unhashable(engine, plain) if any(self._static) else engine
+        engine = compiled_call(plain.spec.name, miss, plain.fun, *static, (object(), plain.spec))
+        self._forget = engine._clear_cache
+        self._engine = name_unhashable(engine, plain) if any(static) else engine
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._fast:
@@ -256,17 +252,18 @@ class PaddedFunction:
         program = plan.program
         donated = self._find_donated(args, kwargs) if any(self._donate) else ()
         call = functools.partial(run_donating, plan.call, donated) if donated else plan.call
-        outs = call(*(program.select_visible(leaves) if program.hidden else leaves))
+        if program.hidden or program.hidden_results or program.stateful:
+            return program.result(call(*program.select_visible(leaves))), None
         fast = None
-        if not (program.hidden or program.hidden_results or program.stateful):
-            if not donated and _KINDS.issuperset(map(type, leaves)):
-                given = (*program.consts, *leaves)
-                fast = plan.run.fast_path(given, len(program.consts), program.out_tree)
-                self._exact = self._exact or fast is not None
-            known = fast is not None and (not self._fast or _ARRAY.issuperset(map(type, leaves)))
-            if not (known or any(self._static)):
-                entry = _ENGINE if fast is not None else (call, plan.result)
-                self._remember(entry, args, kwargs, leaves)
+        if plan.run.is_exact and not donated and _KINDS.issuperset(map(type, leaves)):
+            outs, fast = plan.run.run_exact(program.consts, leaves, program.out_tree)
+            self._exact = self._exact or fast is not None
+        else:
+            outs = call(*leaves)
+        known = fast is not None and (not self._fast or _ARRAY.issuperset(map(type, leaves)))
+        if not (known or any(self._static)):
+            entry = _ENGINE if fast is not None else (call, plan.result)
+            self._remember(entry, args, kwargs, leaves)
         return program.result(outs), fast
 
     def _remember(self, entry: tuple, args: tuple, kwargs: dict, leaves: Sequence[Any]) -> None:
@@ -323,7 +320,7 @@ class PaddedFunction:
         self._plans.clear()
         self._fast.clear()
         self._exact = False
-        self._engine._clear_cache()
+        self._forget()
         self._plain.clear_cache()
 
     def __repr__(self) -> str:

@@ -119,32 +119,38 @@ class PaddedRun:
             outs[k] = retype_array(outs[k], aval)
         return outs
 
-    def fast_path(self, args: Sequence[Any], closed: int, out_tree: Any) -> FastPath | None:
-        """Return the data with which C++ runs the program; None if it cannot.
+    @property
+    def is_exact(self) -> bool:
+        """Return True if operands and results have the sizes of their buckets."""
+        return not (self.pads or self.cuts)
 
-        `args` are the operands of a call. The first `closed` ones are values that the function
-        closes over. They are constants of the C++ call, as the sizes are. `out_tree` is the
-        structure of the results.
+    def run_exact(
+        self, closed: Sequence[Any], args: Sequence[Any], out_tree: Any
+    ) -> tuple[list, FastPath | None]:
+        """Return the results of the program, and how C++ may run calls without padding.
+
+        `closed` are the values that the function closes over. They are constants of the C++ call,
+        as the sizes are. `args` are its arguments, and `out_tree` is the structure of its results.
         """
-        if self.pads or self.cuts or not _ARRAYS.issuperset(map(type, args[:closed])):
-            return None
+        consts = [*self.sizes, *closed]
+        jitted = self.run.func.trace.__self__
+        outs, fast = jitted.run_call((*consts, *map(copy_writable, args)), {})
+        outs = self.cut(outs)
+        if fast is None or fast.const_args or not _ARRAYS.issuperset(map(type, closed)):
+            return outs, None
         if any(is_extended(a.dtype) for a in self.outs):  # C++ makes arrays of words of them
-            return None
-        fast = self.run.func.trace.__self__.run_call((*self.sizes, *args), {})[1]
-        if fast is None or fast.const_args:
-            return None
-        # C++ passes constants to all parameters that they have, so those that are dropped must go.
-        consts = [*self.sizes, *args[:closed]]
+            return outs, None
+        # C++ passes all constants to the program, so those that it does not take must go.
         kept = fast.kept_var_bitvec
         taken = [k for k, x in enumerate(kept) if x or k >= len(consts)]
         weak = dict(self.weak)
-        return fast._replace(
+        return outs, fast._replace(
             out_pytree_def=out_tree,
             in_shardings=[fast.in_shardings[k] for k in taken],
             out_avals=[weak.get(k, a) for k, a in enumerate(fast.out_avals)],
             kept_var_bitvec=[kept[k] for k in taken],
             in_device_local_layouts=[None] * len(taken),
-            const_args=[x for x, keep in zip(consts, kept) if keep],
+            const_args=[x for x, keep in zip(consts, kept, strict=False) if keep],
         )
 
 
