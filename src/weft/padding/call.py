@@ -250,7 +250,7 @@ class PaddedFunction:
         if plan is None:
             return self._plain.run_call(args, kwargs)[0], None
         program = plan.program
-        donated = self._find_donated(args, kwargs) if any(self._donate) else ()
+        donated = self._find_donated(args, kwargs, program.hidden) if any(self._donate) else ()
         call = functools.partial(run_donating, plan.call, donated) if donated else plan.call
         if program.hidden or program.hidden_results or program.stateful:
             return program.result(call(*program.select_visible(leaves))), None
@@ -460,11 +460,13 @@ class PaddedFunction:
             return SymbolicProgram(staged, steps, smallest, differ, scope.decided, scope.branches)
         raise AssertionError
 
-    def _find_donated(self, args: tuple, kwargs: dict) -> tuple[int, ...]:
-        """Return the positions of donated leaves."""
+    def _find_donated(self, args: tuple, kwargs: dict, hidden: Any) -> tuple[int, ...]:
+        """Return the positions of donated leaves among those that are not hidden."""
         static, dynamic, _, named = fix_static(self._plain.fun, self._static, args, kwargs)
         tree = flatten((dynamic, named))[1]
-        return tuple(find_donated(self._donate, self._static, len(args), tree))
+        donated = find_donated(self._donate, self._static, len(args), tree)
+        places = [i for i in range(tree.num_leaves) if i not in hidden]
+        return tuple([k for k, i in enumerate(places) if i in donated])
 
 
 def run_donating(call: Callable, donated: Sequence[int], *leaves: Any) -> list:
