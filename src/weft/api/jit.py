@@ -238,12 +238,16 @@ class JitFunction:
         self.forget()
         self.programs.clear()
 
+    def make_engine(self, miss: Callable[..., tuple], key: Any) -> Any:
+        """Return a C++ callable of the function that calls `miss` if it has no executable."""
+        return compiled_call(self.spec.name, miss, self.fun, *self.static, key)
+
     def make_callable(self) -> Any:
         """The C++ callable of the function, with these attributes."""
         fun, static = self.fun, self.static
         # jits of one function with equal options share their executables, also on the C++ path
         key = (static, self.donate, self.spec, self.shardings, self.inline)
-        call = compiled_call(self.spec.name, self.miss, fun, *static, key)
+        call = self.make_engine(self.miss, key)
         self.forget = call._clear_cache
         call.trace = self.trace  # also if the function is wrapped below, for pickle
         if any(self.donate):

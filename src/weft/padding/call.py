@@ -37,7 +37,6 @@ from weft.padding.run import PaddedRun, Variable, find_run, jit_padded, padded_c
 from weft.padding.sizes import FAR
 from weft.primitives import families, layout
 from weft.pytrees import broadcast_prefix, default_registry, flatten, is_none
-from weft.run.fastpath import compiled_call
 from weft.transforms.batch import BatchTrace, named_axes
 from weft.transforms.jvp import JVPTrace
 from weft.transforms.linearize import PartialTrace
@@ -178,7 +177,7 @@ class PaddedFunction:
         self._exact = False  # True after the first such call
         weak = weakref.ref(self)  # no cycle; a call holds the function
         miss = lambda *args, **kwargs: weak()._miss(args, kwargs)  # type: ignore[union-attr]
-        engine = compiled_call(plain.spec.name, miss, plain.fun, *static, (object(), plain.spec))
+        engine = plain.make_engine(miss, (object(), plain.spec))
         self._forget = engine._clear_cache
         self._engine = name_unhashable(engine, plain) if any(static) else engine
 
