@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -145,11 +148,13 @@ def test_results_are_checked_without_padding():
 
 
 def test_round_up():
-    assert [round_up(n) for n in (1, 8, 9, 12, 13, 17, 25, 33, 49, 1000)] == [
-        8, 8, 12, 12, 16, 24, 32, 48, 64, 1024,
+    buckets = [8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024]
+    assert list(dict.fromkeys(map(round_up, range(1, 1025)))) == buckets  # at most 12 programs
+    assert [round_up(n) for n in (64, 65, 96, 97, 128, 129, 1025)] == [
+        64, 96, 96, 128, 128, 192, 1536,
     ]  # fmt: skip
     for n in range(1, 3000):
-        assert n <= round_up(n) <= max(8, n * 1.5)
+        assert n <= round_up(n) < max(9, n * (2 if n < 64 else 1.5))
 
 
 def test_buckets():
@@ -216,13 +221,108 @@ def test_calls_with_other_arguments_after_calls_with_arrays():
     assert jitted(2 * jnp.ones(3)).keys() == {"y"} and jitted(jnp.ones(8))["y"].shape == (8,)
 
 
+class Model:
+    """A class with padded methods."""
+
+    weights = jnp.arange(3.0)
+
+    @weft.jit(sizes="(n, _), ()", static_argnums=0)
+    def predict(self, x, scale=1.0):
+        return scale * (x @ self.weights)
+
+
+def test_methods():
+    model, x = Model(), np.ones((5, 3), np.float32)
+    for scale in (1.0, 2.0):
+        np.testing.assert_array_equal(model.predict(x, scale), np.full(5, 3 * scale))
+    assert (8, 3) in [a.shape for a in Model.predict.padded_jaxpr(model, x, 1.0).in_avals]
+
+
+def test_arguments_by_keyword_have_the_shapes_of_their_positions():
+    f = weft.jit(lambda x, y: (x * y).sum(), sizes="(n,), (n,)")
+    x = jnp.ones(5)
+    want = f.padded_jaxpr(x, x)
+    types = lambda *args, **kwargs: f.padded_jaxpr(*args, **kwargs).in_avals
+    assert types(x, y=x) == types(y=x, x=x) == want.in_avals
+    assert f(x, y=x) == f(y=x, x=x) == 5
+    with pytest.raises(ShapeError, match="a shape for each positional argument; .* 1 arguments"):
+        f(y=x)
+    g = weft.jit(lambda x, k=1.0: k * x, sizes="n")
+    assert g.padded_jaxpr(x=x).in_avals == g.padded_jaxpr(x).in_avals
+    np.testing.assert_array_equal(g(x=x, k=2.0), [2] * 5)
+    h = weft.jit(lambda x, y: x.sum() + y.sum(), sizes=("n", {"a": "n"}))
+    with pytest.raises(Exception, match="sizes"):
+        h(x, y=[x])
+
+
+KINDS = {
+    "arrays": lambda n: (jnp.arange(float(n)), jnp.float32(2)),
+    "NumPy": lambda n: (np.arange(n, dtype=np.float32), np.float32(2)),
+    "large": lambda n: (np.ones((n, 4000), np.float32), jnp.float32(2)),
+    "64 bits": lambda n: (np.arange(n) / 2, np.float64(2)),
+    "integers": lambda n: (np.arange(n), 2),
+    "short": lambda n: (jnp.arange(n, dtype=jnp.bfloat16), np.int8(2)),
+    "bool": lambda n: (np.arange(n) % 2 == 0, True),
+    "complex": lambda n: (np.arange(n) * 1j, 2.0),
+    "columns": lambda n: (np.asfortranarray(np.ones((n, 3), np.float32)), 2.0),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_calls_of_every_kind_of_argument(kind):
+    """The first call of a type, the cached ones, and those at the size of a bucket in C++."""
+    f = lambda x, k: (x * k, x.sum())
+    jitted, plain = weft.jit(f, sizes="(n, ...), ()"), weft.jit(f)
+    for n in (8, 8, 8, 5, 5, 8, 8, 5):
+        args = KINDS[kind](n)
+        for got, want in zip(jitted(*args), plain(*args), strict=True):
+            assert got.aval is want.aval
+            np.testing.assert_array_equal(got, want)
+
+
+def test_a_call_at_the_size_of_a_bucket_runs_in_cpp():
+    """From the third call on, nothing of it runs in Python: neither padding nor a plan."""
+    entered = []
+
+    def f(x, w):
+        return {"y": x * w, "n": x.shape[0] + held}
+
+    held = jnp.float32(1)
+    jitted = weft.jit(f, sizes="(n,), ()")
+    find = jitted.find_plan
+    jitted.find_plan = lambda *args, **kwargs: entered.append(1) or find(*args, **kwargs)
+    for n, w, count in ((8, 2, 1), (8, 3, 2), (8, 4, 2), (16, 5, 3), (16, 6, 3), (8, 7, 3)):
+        got = jitted(jnp.ones(n), jnp.float32(w))
+        assert len(entered) == count and got["n"] == n + 1 and (got["y"] == w).all()
+    jitted.clear_cache()
+    assert jitted(jnp.ones(8), jnp.float32(2))["n"] == 9 and len(entered) == 4
+
+
+def test_donated_arrays_in_cached_calls():
+    f = weft.jit(lambda s, x: s + x.sum(), sizes="(...), (n,)", donate_argnums=0)
+    for n in (5, 5, 8, 8):
+        state, x = jnp.ones(3), jnp.ones(n)
+        np.testing.assert_array_equal(f(state, x), [1 + n] * 3)
+        assert state.is_deleted() and not x.is_deleted()
+
+
+def test_types_in_place_of_arrays_and_copies_of_functions():
+    struct = weft.ShapeDtypeStruct((5,), np.float32)
+    assert "tensor<8xf32>" in weft.jit(jnp.sin, sizes="n").lower(struct).as_text()
+    f = pickle.loads(pickle.dumps(weft.jit(jnp.sin, sizes="n")))
+    assert f(jnp.zeros(3)).shape == (3,) and copy.deepcopy(f)(jnp.zeros(5)).shape == (5,)
+    static = weft.jit(lambda x, k: x * k[0], sizes="n", static_argnums=1)
+    with pytest.raises(ValueError, match="jit: static arguments must be hashable"):
+        static(jnp.ones(5), [2])
+
+
 @weft.jit
 def double(x):
     return 2 * x
 
 
 REFUSED = {
-    "svd: singular vectors must be": lambda x: jnp.linalg.svd(jnp.outer(x, x)),
+    "svd: singular vectors must be": lambda x: jnp.linalg.svd(jnp.outer(jnp.append(x, x), x)),
     "eig: must have matrices of known sizes": lambda x: jnp.linalg.eig(jnp.outer(x, x)),
     "random_bits: each random number": lambda x: weft.random.normal(weft.random.key(0), x.shape),
     "debug_print|debug_callback|callback": lambda x: weft.debug.print("{}", x) or x,

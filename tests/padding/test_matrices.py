@@ -50,6 +50,34 @@ def test_factors_of_padded_matrices(name):
     assert len(programs) == 1
 
 
+VECTORS = {
+    "polar": lambda x: (lambda u, s, v: u @ v)(*jnp.linalg.svd(x)),
+    "pinv": lambda x: jnp.linalg.pinv(x[:, :-1] @ x[:-1]),  # singular
+    "low rank": lambda x: (lambda u, s, v: (u[:, :1] * s[:1]) @ v[:1])(*jnp.linalg.svd(x)),
+    "values": lambda x: jnp.linalg.svd(x)[1],
+    "derivative": weft.grad(lambda x: jnp.sin(jnp.linalg.svd(x)[0] @ jnp.linalg.svd(x)[2]).sum()),
+}
+
+
+@pytest.mark.sample(one_in=2)
+@pytest.mark.parametrize("name", VECTORS)
+def test_singular_vectors_of_square_matrices(name):
+    fun, rng = VECTORS[name], np.random.default_rng(0)
+    jitted = weft.jit(fun, sizes="n, n")
+    for n in (5, 2, 8):
+        x = rng.normal(size=(n, n)).astype(np.float32)
+        np.testing.assert_allclose(jitted(x), fun(jnp.asarray(x)), 1e-3, 1e-4)
+
+
+def test_singular_vectors_of_zeros_are_orthogonal():
+    """Vectors for the value 0 may be any, but none of them reaches into the padding."""
+    u, s, v = weft.jit(lambda x: jnp.linalg.svd(x), sizes="n, n")(np.ones((6, 6), np.float32))
+    np.testing.assert_allclose(s, [6, 0, 0, 0, 0, 0], atol=1e-5)
+    for q in (u, v):
+        np.testing.assert_allclose(q.T @ q, np.eye(6), atol=1e-5)
+    np.testing.assert_allclose((u * s) @ v, np.ones((6, 6)), atol=1e-5)
+
+
 def test_places_on_a_long_diagonal():
     """Places are quotients by a size; XLA computes them by its reciprocal, which was too small."""
     place = weft.jit(weft.grad(lambda x: jnp.diagonal(x).sum()), sizes="n, n")

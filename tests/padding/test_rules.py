@@ -31,7 +31,6 @@ REFUSED = {
     "reduce_window": "a program of the user's combines the elements",
     "schur": "the order of eigenvalues is LAPACK's",
     "small_solve": "matrices that are small enough are known to be",
-    "svd": "singular vectors of zeros mix with those of the padding",
     "tridiagonal": "the reduction goes through all columns of the matrix",
     "tridiagonal_solve": "the elimination goes through all rows",
 }

@@ -238,12 +238,16 @@ class JitFunction:
         self.forget()
         self.programs.clear()
 
+    def make_engine(self, miss: Callable[..., tuple], key: Any) -> Any:
+        """Return a C++ callable of the function that calls `miss` if it has no executable."""
+        return compiled_call(self.spec.name, miss, self.fun, *self.static, key)
+
     def make_callable(self) -> Any:
         """The C++ callable of the function, with these attributes."""
         fun, static = self.fun, self.static
         # jits of one function with equal options share their executables, also on the C++ path
         key = (static, self.donate, self.spec, self.shardings, self.inline)
-        call = compiled_call(self.spec.name, self.miss, fun, *static, key)
+        call = self.make_engine(self.miss, key)
         self.forget = call._clear_cache
         call.trace = self.trace  # also if the function is wrapped below, for pickle
         if any(self.donate):
@@ -357,7 +361,7 @@ def jit(
         once. A call rounds each size up to its bucket and pads the arguments, and the program of
         the buckets computes what `fun` computes without padding.
       buckets: the sizes in memory: a sequence of ints, a function from a size to its bucket, or a
-        dict of these by name. By default sizes are rounded up to 8, 12, 16, 24, 32, 48, and so on.
+        dict of these by name. By default they are 8, 16, 32, 64, 96, 128, 192, and so on.
       memory: the bytes that a call may use for arguments, results and temporaries together: an int,
         or a text such as "2GB" or "512MiB". A program that needs more is changed: parts of it are
         computed in slices along an axis, or values are computed again for the backward pass. It
@@ -417,7 +421,7 @@ def jit(
     >>> state.is_deleted()
     True
 
-    One program serves all lengths up to 8, the next one those up to 12:
+    One program serves all lengths up to 8, the next one those up to 16:
 
     >>> spread = weft.jit(lambda x: (x.mean(), x.std()), sizes="n")
     >>> print(*spread(jnp.arange(3.0)), *spread(jnp.arange(5.0)))

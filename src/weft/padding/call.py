@@ -7,18 +7,21 @@ derivatives, are in run.py.
 from __future__ import annotations
 
 import functools
-import operator
+import inspect
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType
+from types import CodeType, MethodType
 from typing import Any, NamedTuple
 
-from weft.api.arguments import Marked, find_donated, fix_static
+import numpy as np
+
+from weft.api.arguments import Marked, find_donated, fix_static, unhashable_error
 from weft.api.functions import avals_of
-from weft.api.jit import JitFunction
+from weft.api.jit import JitFunction, name_unhashable
 from weft.api.programs import StagedProgram, is_live, stage_program
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.stages import Lowered, Traced
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.ref import is_ref
 from weft.core.source import boundary, trim_traceback
@@ -37,17 +40,21 @@ from weft.pytrees import broadcast_prefix, default_registry, flatten, is_none
 from weft.transforms.batch import BatchTrace, named_axes
 from weft.transforms.jvp import JVPTrace
 from weft.transforms.linearize import PartialTrace
-from weft.util import Logger, copy_names, fun_name
-from weft.xla.array import ArrayImpl
+from weft.util import Logger, copy_names, find_global_name, fun_name
+from weft.xla.array import ArrayImpl, KeyArray
 
 logger = Logger("weft.trace")
 MIN_BUCKET = 8
+MIN_HALVED = 64  # from this bucket on, there is a bucket halfway to the next power of two
 # If staging cannot decide a comparison for all sizes, the program holds for sizes from here on.
 # Calls with a smaller size run the plain jitted function.
 SMALL = MIN_BUCKET
 _ARRAY = frozenset((ArrayImpl,))
+# Types of arguments whose calls are cached by the types of arguments. A value of another class may
+# have a type that its class, shape and dtype do not determine.
+_ENGINE: tuple = (None, None)  # in place of a plan: the C++ call path runs these calls
+_KINDS = frozenset((ArrayImpl, KeyArray, np.ndarray, float, int, *np.sctypeDict.values()))
 _LEAF = flatten(0)[1]
-_get_aval = operator.attrgetter("aval")
 _flatten = default_registry.flatten  # without the errors of `flatten`
 MAX_PLANS = 4096  # cached plans of a function, about 2 KB each
 
@@ -83,10 +90,14 @@ def hint_branches(fun: Callable, branches: Sequence[str]) -> None:
 
 
 def round_up(n: int) -> int:
-    """Return the default bucket of a size: the next of 8, 12, 16, 24, 32, 48, 64, ..."""
+    """Return the default bucket of a size: the next of 8, 16, 32, 64, 96, 128, 192, 256, ...
+
+    These are powers of two, and from 64 on also 3/2 of them. Up to 1,024 there are twelve, so sizes
+    up to 1,000 compile at most twelve programs. Below 64, padding costs little beside the call.
+    """
     power = max(MIN_BUCKET, 1 << (n - 1).bit_length())
     lower = power // 4 * 3
-    return lower if lower >= max(n, MIN_BUCKET) else power
+    return lower if n <= lower and lower > MIN_HALVED else power
 
 
 def choose_bucket(buckets: Any, name: str, n: int) -> int:
@@ -103,7 +114,7 @@ def choose_bucket(buckets: Any, name: str, n: int) -> int:
         raise ShapeError(
             f"jit: a bucket must be an int that is at least the size, {name} = {n}; got "
             f"{found or f'buckets of at most {max(buckets)}'}. Hint: buckets=None rounds to "
-            "8, 12, 16, 24, 32, 48, and so on."
+            "8, 16, 32, 64, 96, 128, 192, and so on."
         )
     return found
 
@@ -157,41 +168,64 @@ class PaddedFunction:
         self._donate = donate
         self._programs: dict[Any, list[SymbolicProgram]] = {}
         self._plans: dict[Any, Any] = {}
-        # The fast path: plans of calls that have only arrays as arguments, by types and settings.
-        # The key has the current trace. Only eager calls are cached, so that calls under other
-        # traces miss. While all calls have passed arrays as positional arguments, keys have no
-        # pytree.
-        self._fast: dict[tuple, tuple[Callable, Callable | None]] = {}
+        # The fast path: plans of calls with arrays and numbers, by types and settings. The key has
+        # the current trace. Only eager calls are cached, so that calls under other traces miss.
+        # While all arguments have been positional leaves, keys have no pytree.
+        self._fast: dict[tuple, tuple] = {}
         self._flat = True
+        # The C++ call path runs calls with arrays of the sizes of their buckets.
+        self._exact = False  # True after the first such call
+        weak = weakref.ref(self)  # no cycle; a call holds the function
+        miss = lambda *args, **kwargs: weak()._miss(args, kwargs)  # type: ignore[union-attr]
+        engine = plain.make_engine(miss, (object(), plain.spec))
+        self._forget = engine._clear_cache
+        self._engine = name_unhashable(engine, plain) if any(static) else engine
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves: Any = args
-        key: tuple = (current.trace, trace_context())
-        # Values without an `aval`, such as NumPy's, take the slow path. So do pytrees that cannot
-        # be flattened: the slow path explains their errors.
-        try:
-            if kwargs or not self._flat:
-                leaves, tree = _flatten((args, kwargs), None)
-                found = self._fast.get((*key, tree, *map(_get_aval, leaves)))
-            else:
-                found = self._fast.get((*key, *map(_get_aval, leaves)))
-        except (AttributeError, ValueError, SystemError, TypeError):
-            found = None
-        if found is None:
-            return self._call(args, kwargs)
-        call, result = found
-        try:
-            outs = call(*leaves)
-            return outs[0] if result is None else result(outs)
-        except Exception as error:
-            trim_traceback(error)
-            raise
+        if self._fast:
+            leaves: Any = args
+            key: tuple = (current.trace, trace_context())
+            # Values without a dtype take the slow path. So do pytrees that cannot be flattened: the
+            # slow path explains their errors.
+            try:
+                if kwargs or not self._flat:
+                    leaves, tree = _flatten((args, kwargs), None)
+                    key = (*key, tree)
+                kinds = [x.aval if type(x) is ArrayImpl else kind_of(x) for x in leaves]
+                found = self._fast.get((*key, *kinds))
+            except (AttributeError, ValueError, SystemError, TypeError):
+                return self._call(args, kwargs)
+            if found is not None and found is not _ENGINE:
+                call, result = found
+                try:
+                    outs = call(*leaves)
+                    return outs[0] if result is None else result(outs)
+                except Exception as error:
+                    trim_traceback(error)
+                    raise
+            # C++ passes copies of NumPy's arrays to `_miss`, whose types are not cached then.
+            if found is None and not _ARRAY.issuperset(map(type, leaves)):
+                return self._call(args, kwargs)
+        if self._exact:
+            return self._engine(*args, **kwargs)
+        return self._call(args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        given = self._plain, self._sizes, self._buckets, self._static, self._donate
+        return find_global_name(self) or (type(self), given)
 
     @boundary
     def _call(self, args: tuple, kwargs: dict) -> Any:
+        return self._miss(args, kwargs)[0]
+
+    def _miss(self, args: tuple, kwargs: dict) -> tuple:
+        """Return the result of a call that C++ has no executable for, and how C++ may run it."""
         if config.disable_jit:
-            return self._plain.fun(*args, **kwargs)
-        return current.trace.call_jitted(self, args, kwargs)[0]
+            return self._plain.fun(*args, **kwargs), None, False
+        return *current.trace.call_jitted(self, args, kwargs), False
 
     def bind_call(self, args: tuple, kwargs: dict) -> Any:
         """Return the result of a call under a transformation."""
@@ -208,34 +242,40 @@ class PaddedFunction:
         return self._plain.bind_call(args, kwargs)
 
     def run_call(self, args: tuple, kwargs: dict) -> tuple:
-        """Return the result of an eager call, and None: C++ gets no fast path of its own."""
+        """Return the result of an eager call, and how C++ may run the next one."""
         if config.debug != "off":  # debugging would report NaN in the padding
             return self._plain.run_call(args, kwargs)[0], None
         plan, leaves = self.find_plan(args, kwargs)
         if plan is None:
             return self._plain.run_call(args, kwargs)[0], None
         program = plan.program
-        outs = plan.call(*(program.select_visible(leaves) if program.hidden else leaves))
-        if any(self._donate):
-            self._delete_donated(args, kwargs)
-        elif _ARRAY.issuperset(map(type, leaves)):
-            self._remember(plan, args, kwargs, leaves)
-        return program.result(outs), None
+        donated = self._find_donated(args, kwargs, program.hidden) if any(self._donate) else ()
+        call = functools.partial(run_donating, plan.call, donated) if donated else plan.call
+        if program.hidden or program.hidden_results or program.stateful:
+            return program.result(call(*program.select_visible(leaves))), None
+        fast = None
+        if plan.run.is_exact and not donated and _KINDS.issuperset(map(type, leaves)):
+            outs, fast = plan.run.run_exact(program.consts, leaves, program.out_tree)
+            self._exact = self._exact or fast is not None
+        else:
+            outs = call(*leaves)
+        known = fast is not None and (not self._fast or _ARRAY.issuperset(map(type, leaves)))
+        if not (known or any(self._static)):
+            entry = _ENGINE if fast is not None else (call, plan.result)
+            self._remember(entry, args, kwargs, leaves)
+        return program.result(outs), fast
 
-    def _remember(self, plan: Plan, args: tuple, kwargs: dict, leaves: Sequence[Any]) -> None:
-        """Cache the plan of a call with arrays for the fast path."""
+    def _remember(self, entry: tuple, args: tuple, kwargs: dict, leaves: Sequence[Any]) -> None:
+        """Cache how calls with arrays and numbers of these types run."""
+        if not _KINDS.issuperset(map(type, leaves)):
+            return
         key: tuple = ()
-        if kwargs or not _ARRAY.issuperset(map(type, args)):
+        if kwargs or not _KINDS.issuperset(map(type, args)):
             self._flat = False
         if not self._flat:
-            every, tree = flatten((args, kwargs))
-            if len(every) != len(leaves):  # some are static
-                return
-            key = (tree,)
-        self._fast[current.trace, trace_context(), *key, *map(_get_aval, leaves)] = (
-            plan.call,
-            plan.result,
-        )
+            key = (flatten((args, kwargs))[1],)
+        kinds = [x.aval if type(x) is ArrayImpl else kind_of(x) for x in leaves]
+        self._fast[current.trace, trace_context(), *key, *kinds] = entry
 
     def padded_jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
         """Return the padded program for arguments of these types.
@@ -250,11 +290,11 @@ class PaddedFunction:
         Raises:
           ShapeError: a size is too small for a padded program, so that the call is not padded.
         """
-        plan, _ = self.find_plan(args, kwargs)
+        plan, leaves = self.find_plan(args, kwargs, structs=True)
         if plan is None:
             raise ShapeError(
                 f"padded_jaxpr: sizes must be at least 1, and those that share programs; got "
-                f"{', '.join(str(a) for a in self._types(args, kwargs))}."
+                f"{', '.join(str(typeof(x)) for x in leaves)}."
             )
         return plan.run.jaxpr
 
@@ -278,6 +318,8 @@ class PaddedFunction:
         self._programs.clear()
         self._plans.clear()
         self._fast.clear()
+        self._exact = False
+        self._forget()
         self._plain.clear_cache()
 
     def __repr__(self) -> str:
@@ -290,22 +332,24 @@ class PaddedFunction:
 
     # -- plans ---------------------------------------------------------------------------------
 
-    def _types(self, args: tuple, kwargs: dict) -> list[ShapedArray]:
-        leaves, tree = flatten((args, kwargs))
-        return avals_of("jit", leaves, tree, self._plain.fun)
-
-    def find_plan(self, args: tuple, kwargs: dict) -> tuple[Plan | None, list]:
+    def find_plan(
+        self, args: tuple, kwargs: dict, structs: bool = False
+    ) -> tuple[Plan | None, list]:
         """Return the plan of a call and its leaves.
 
-        The plan is None if the call runs the plain jitted function.
+        The plan is None if the call runs the plain jitted function. With `structs`, values with a
+        shape and a dtype count as arrays.
         """
         static, dynamic, fun, named = (), args, self._plain.fun, kwargs
         if any(self._static):
             static, dynamic, fun, named = fix_static(fun, self._static, args, kwargs)
         leaves, tree = flatten((dynamic, named))
-        avals = avals_of("jit", leaves, tree, fun)
+        avals = avals_of("jit", leaves, tree, fun, structs)
         key = tree, tuple(avals), static, trace_context()
-        plan = self._plans.get(key, self)
+        try:
+            plan = self._plans.get(key, self)
+        except TypeError:
+            raise unhashable_error("jit", self._plain.spec.name, static) from None
         if plan is not self and (plan is None or all(map(is_live, plan.program.consts))):
             return plan, leaves
         if len(self._plans) >= MAX_PLANS:
@@ -314,10 +358,20 @@ class PaddedFunction:
         for x in leaves:
             if is_ref(x):
                 raise ShapeError(f"jit: with sizes, arguments must be no references; got {x}.")
-        specs = spread_sizes(self._sizes, dynamic, named)
+        specs = spread_sizes(self._sizes, self._list_names(args), dynamic, named)
         plan = self._make_plan(fun, tree, avals, specs, static)
         self._plans[key] = plan
         return plan, leaves
+
+    def _list_names(self, args: tuple) -> list[str]:
+        """Return the names of the parameters that may be positional and are not static."""
+        try:
+            every = inspect.signature(self._plain.fun).parameters.values()
+        except (TypeError, ValueError):  # a function in C
+            return []
+        names = [p.name for p in every if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        static = self._static.positions(len(args))
+        return [x for i, x in enumerate(names) if i not in static and x not in self._static.names]
 
     def _make_plan(
         self, fun: Callable, tree: Any, avals: list, specs: Sequence[Any], static: tuple
@@ -405,34 +459,60 @@ class PaddedFunction:
             return SymbolicProgram(staged, steps, smallest, differ, scope.decided, scope.branches)
         raise AssertionError
 
-    def _delete_donated(self, args: tuple, kwargs: dict) -> None:
+    def _find_donated(self, args: tuple, kwargs: dict, hidden: Any) -> tuple[int, ...]:
+        """Return the positions of donated leaves among those that are not hidden."""
         static, dynamic, _, named = fix_static(self._plain.fun, self._static, args, kwargs)
-        leaves, tree = flatten((dynamic, named))
-        for i in find_donated(self._donate, self._static, len(args), tree):
-            if hasattr(leaves[i], "delete"):
-                leaves[i].delete()
+        tree = flatten((dynamic, named))[1]
+        donated = find_donated(self._donate, self._static, len(args), tree)
+        places = [i for i in range(tree.num_leaves) if i not in hidden]
+        return tuple([k for k, i in enumerate(places) if i in donated])
+
+
+def run_donating(call: Callable, donated: Sequence[int], *leaves: Any) -> list:
+    """Return the results of a call, and delete donated arrays."""
+    outs = call(*leaves)
+    for i in donated:
+        if hasattr(leaves[i], "delete"):
+            leaves[i].delete()
+    return outs
+
+
+def kind_of(x: Any) -> Any:
+    """Return a key for the type of an argument. An AttributeError says that it has no dtype."""
+    kind = type(x)
+    return kind if kind is float or kind is int else (kind, x.shape, x.dtype)
 
 
 # --- sizes as users write them ----------------------------------------------------------------
 
 
-def spread_sizes(sizes: Any, args: tuple, kwargs: dict) -> list:
-    """Return the shape text of each leaf of the arguments; None for a leaf of fixed sizes."""
+def spread_sizes(sizes: Any, names: Sequence[str], args: tuple, kwargs: dict) -> list:
+    """Return the shape text of each leaf of the arguments; None for a leaf of fixed sizes.
+
+    `names` are the parameters. If `sizes` has a shape for each argument, an argument that is passed
+    by keyword has the shape of its position.
+    """
+    by_name = [x for x in names[len(args) :] if x in kwargs]
+    every = len(args) + len(by_name)
     if isinstance(sizes, str):
         parts = split_shapes(sizes)
         if len(parts) > 1 or sizes.strip().startswith("("):
-            if len(parts) != len(args):
+            if len(parts) != every:
                 raise ShapeError(
                     f"jit: sizes must have a shape for each positional argument; got {sizes!r} for "
-                    f"{len(args)} arguments. Hint: '...' is a shape that stays as it is."
+                    f"{every} arguments. Hint: '...' is a shape that stays as it is."
                 )
             sizes = tuple(parts)
         else:
-            sizes = (sizes,) * len(args)
-    specs = broadcast_prefix(
-        sizes, args, is_leaf=is_none, op="jit", names=("sizes", "the arguments")
+            sizes = (sizes,) * max(len(args), min(every, 1))
+    named: dict[str, Any] = dict.fromkeys(kwargs)
+    if by_name and isinstance(sizes, tuple | list) and len(args) < len(sizes) <= every:
+        named.update(zip(by_name, sizes[len(args) :]))
+        sizes = tuple(sizes[: len(args)])
+    spread = functools.partial(
+        broadcast_prefix, is_leaf=is_none, op="jit", names=("sizes", "the arguments")
     )
-    return [*specs, *[None] * len(flatten(kwargs)[0])]
+    return [*spread(sizes, args), *spread(named, kwargs)]
 
 
 def split_shapes(text: str) -> list[str]:
@@ -460,7 +540,8 @@ def read_symbols(text: str, aval: ShapedArray, scope: SymbolicScope) -> tuple:
         _, _, got = str(error).partition("; got ")
         raise ShapeError(
             f"jit: sizes must be a shape that fits the argument, {aval}; got {got or repr(text)} "
-            "Hint: sizes='n, _' for an argument whose first size varies."
+            "Hint: sizes='n, _' for an argument whose first size varies, and sizes='(n, _), ()' "
+            "for two arguments, the second one a number."
         ) from error
 
 

@@ -107,32 +107,44 @@ def pad_eigh(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
         return pad_batch(eqn, sizes, ins)
     if eqn.params["subset_by_index"] is not None:
         raise refusal(eqn, "a subset of eigenvalues must be of matrices of known sizes")
-    x, aval = ins[0], eqn.invars[0].aval
+    return apply_padded(eqn, sizes, [complete_beyond(ins[0], eqn.invars[0].aval, sizes)])
+
+
+def complete_beyond(x: Any, aval: ShapedArray, sizes: Sizes) -> Any:
+    """Return square matrices [[A, 0], [0, cI]]; c exceeds all eigen- and singular values of A."""
     inner = sizes.mask(x, aval, (aval.ndim - 2, aval.ndim - 1), 0)
-    norm = jnp.sum(jnp.abs(inner), axis=(-2, -1), keepdims=True)  # at least the largest eigenvalue
+    norm = jnp.sum(jnp.abs(inner), axis=(-2, -1), keepdims=True)  # at least the largest one
     beyond = jnp.broadcast_to(2 * norm + 1, typeof(x).shape)
     inside = sizes.is_inside(aval, (aval.ndim - 2, aval.ndim - 1))
     if inside is None:
-        return apply_padded(eqn, sizes, ins)
+        return x
     on = jnp.logical_and(jnp.logical_not(inside), is_on_diagonal(aval, sizes))
-    moved = choose_elements(on, convert(beyond, aval.dtype), inner)
-    return apply_padded(eqn, sizes, [moved])
+    return choose_elements(on, convert(beyond, aval.dtype), inner)
 
 
 def pad_svd(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Compute singular values of the matrix with zeros in the padding.
+    """Compute singular values, and singular vectors of square matrices.
 
-    They are the singular values of the matrix, followed by zeros.
+    The singular values of [[A, 0], [0, 0]] are those of A, followed by zeros. If A is singular, its
+    vectors for the value 0 mix with those of the padding. So vectors are computed of
+    [[A, 0], [0, cI]], where c exceeds all singular values. The values c and their vectors come
+    first and are rotated to the end. In a matrix of two different sizes, the padding is not square:
+    it has rows or columns without c, which are vectors for the value 0 again.
     """
     if not has_padded_core(eqn):
         return pad_batch(eqn, sizes, ins)
-    if eqn.params["compute_uv"] or eqn.params["subset_by_index"] is not None:
+    aval = eqn.invars[0].aval
+    vectors, square = eqn.params["compute_uv"], aval.shape[-1] == aval.shape[-2]
+    if (vectors and not square) or eqn.params["subset_by_index"] is not None:
         raise refusal(
             eqn,
-            "singular vectors must be of matrices of known sizes",
+            "singular vectors must be of square matrices, or of matrices of known sizes",
             "jnp.linalg.svd(x, compute_uv=False), or jnp.linalg.eigh(x.T @ x)",
         )
-    aval = eqn.invars[0].aval
+    if vectors:
+        outs = apply_padded(eqn, sizes, [complete_beyond(ins[0], aval, sizes)])
+        n, axes = sizes.value(aval.shape[-1]), (-1, -1, -2)
+        return [jnp.roll(y, n, axis) for y, axis in zip(outs, axes, strict=True)]
     return apply_padded(eqn, sizes, [sizes.mask(ins[0], aval, (aval.ndim - 2, aval.ndim - 1), 0)])
 
 

@@ -1,37 +1,51 @@
 """Run a program with symbolic sizes on arrays of true sizes.
 
 Operands are padded, the compiled padded program runs, and its results are sliced. NumPy does the
-padding and slicing in host memory, so that nothing is compiled for a true size.
+padding and slicing in host memory, so that nothing is compiled for a true size. C++ moves small
+padded operands to the device, and calls with operands that need no padding are all in C++.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft import dtypes
 from weft.api.jit import JitFunction
 from weft.control.call import Call
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, eval_jaxpr, memo_jaxpr
 from weft.core.primitive import Body
-from weft.dtypes import is_extended
+from weft.dtypes import WIDE, is_extended
 from weft.errors import ShapeError
 from weft.mesh.client import default_device
 from weft.mesh.sharding import NamedSharding, sharding_on
 from weft.mesh.spec import PartitionSpec
+from weft.numpy.creation import ALIGNMENT
 from weft.padding.interpret import pad_jaxpr, run_padded
 from weft.padding.sizes import Sizes, TrueSizes, is_symbolic
 from weft.primitives.constant import stage_whole
 from weft.run.pipeline import JitSpec
 from weft.util import keep_newest
-from weft.xla.array import ArrayImpl, array_from_host, host_view, put, retype_array
+from weft.xla.array import (
+    SMALL,
+    ArrayImpl,
+    array_from_host,
+    copy_writable,
+    host_view,
+    put,
+    retype_array,
+)
+from weft.xla.compile import FastPath
 from weft.xla.lower import lower_jaxpr
 
 MAX_RUNS = 4096  # cached sizes of one program, about 2 KB each
+_ARRAYS = frozenset((ArrayImpl,))
 
 
 class Variable(NamedTuple):
@@ -48,12 +62,15 @@ class PaddedRun:
     `call(*args)` takes operands of the true sizes and returns the results as a list.
     """
 
-    __slots__ = ("call", "cuts", "jaxpr", "pads", "run", "weak")
+    __slots__ = ("call", "cuts", "jaxpr", "outs", "pads", "run", "run_owned", "sizes", "weak")
 
     def __init__(self, jaxpr: Jaxpr, variables: tuple[Variable, ...], spec: JitSpec):
         self.jaxpr = pad_jaxpr(jaxpr, tuple([(v.name, v.bucket) for v in variables]))
-        sizes = [put(np.int32(v.value)) for v in variables]
-        self.run = functools.partial(jit_padded(self.jaxpr, spec), *sizes)
+        self.sizes = [put(np.int32(v.value)) for v in variables]
+        jitted = jit_padded(self.jaxpr, spec)
+        self.run = functools.partial(jitted, *self.sizes)
+        # `run` copies NumPy's arrays, and this one does not.
+        self.run_owned = functools.partial(jitted._on_copies, *self.sizes)
         true = true_sizes(variables)
         memory = Sizes({v.name: v.bucket for v in variables}, {})
         # (number of the operand, shape in memory, slice that holds the operand)
@@ -67,30 +84,74 @@ class PaddedRun:
             part = find_part(a, true, memory)
             if part is not None:
                 self.cuts.append((k, part))
-        outs = list_types(jaxpr, variables)
-        self.weak = [(k, a) for k, a in enumerate(outs) if a.weak_type]
+        self.outs = list_types(jaxpr, variables)
+        cut = {k for k, _ in self.cuts}
+        self.weak = [(k, a) for k, a in enumerate(self.outs) if a.weak_type and k not in cut]
 
         as_it_is = not (self.pads or self.cuts or self.weak)
         self.call: Callable[..., list] = self.run if as_it_is else self.pad_and_cut
 
     def pad_and_cut(self, *args: Any) -> list:
         """Return the results of the program for operands of the true sizes."""
-        return self.cut(self.run(*self.pad(args)))
+        if not self.pads:
+            return self.cut(self.run(*args))
+        return self.cut(self.run_owned(*self.pad(args)))
 
     def pad(self, args: Sequence[Any]) -> list:
-        """Return the operands padded to their shapes in memory."""
+        """Return the operands padded to their shapes in memory.
+
+        NumPy's arrays among them are copies, which nothing else refers to.
+        """
         given = list(args)
+        home = sharding_on(default_device())
         for k, shape, part in self.pads:
-            given[k] = pad_array(given[k], shape, part)
+            given[k] = pad_array(given[k], shape, part, home)
+        if not _ARRAYS.issuperset(map(type, args)):
+            padded = {k for k, *_ in self.pads}
+            given = [x if k in padded else copy_writable(x) for k, x in enumerate(given)]
         return given
 
     def cut(self, outs: list) -> list:
         """Replace the padded results in a list by the results at true sizes; return the list."""
         for k, part in self.cuts:
-            outs[k] = cut_array(outs[k], part)
+            outs[k] = cut_array(outs[k], part, self.outs[k].weak_type)
         for k, aval in self.weak:
             outs[k] = retype_array(outs[k], aval)
         return outs
+
+    @property
+    def is_exact(self) -> bool:
+        """Return True if operands and results have the sizes of their buckets."""
+        return not (self.pads or self.cuts)
+
+    def run_exact(
+        self, closed: Sequence[Any], args: Sequence[Any], out_tree: Any
+    ) -> tuple[list, FastPath | None]:
+        """Return the results of the program, and how C++ may run calls without padding.
+
+        `closed` are the values that the function closes over. They are constants of the C++ call,
+        as the sizes are. `args` are its arguments, and `out_tree` is the structure of its results.
+        """
+        consts = [*self.sizes, *closed]
+        jitted = self.run.func.trace.__self__
+        outs, fast = jitted.run_call((*consts, *map(copy_writable, args)), {})
+        outs = self.cut(outs)
+        if fast is None or fast.const_args or not _ARRAYS.issuperset(map(type, closed)):
+            return outs, None
+        if any(is_extended(a.dtype) for a in self.outs):  # C++ makes arrays of words of them
+            return outs, None
+        # C++ passes all constants to the program, so those that it does not take must go.
+        kept = fast.kept_var_bitvec
+        taken = [k for k, x in enumerate(kept) if x or k >= len(consts)]
+        weak = dict(self.weak)
+        return outs, fast._replace(
+            out_pytree_def=out_tree,
+            in_shardings=[fast.in_shardings[k] for k in taken],
+            out_avals=[weak.get(k, a) for k, a in enumerate(fast.out_avals)],
+            kept_var_bitvec=[kept[k] for k in taken],
+            in_device_local_layouts=[None] * len(taken),
+            const_args=[x for x, keep in zip(consts, kept, strict=False) if keep],
+        )
 
 
 def true_sizes(variables: tuple[Variable, ...]) -> TrueSizes:
@@ -137,23 +198,40 @@ def jit_padded(jaxpr: Jaxpr, spec: JitSpec) -> Any:
 # --- padding and cutting ----------------------------------------------------------------------
 
 
-def pad_array(x: Any, shape: tuple[int, ...], part: tuple[slice, ...]) -> Any:
-    """Return an array padded with zeros to a shape. `part` is the slice that holds the array."""
-    found = np.zeros(shape, x.dtype)
+def pad_array(x: Any, shape: tuple[int, ...], part: tuple[slice, ...], home: Any) -> Any:
+    """Return an array padded with zeros to a shape. `part` is the slice that holds the array.
+
+    Small arrays on the default device, whose sharding is `home`, are returned as NumPy's.
+    """
     if type(x) is not ArrayImpl:
-        found[part] = x
-        return put(found)
-    if x._sharding.num_devices > 1 and not is_even(x._sharding, shape):
-        raise ShapeError(
-            "jit: the bucket of an axis must be a multiple of the number of devices that it is "
-            f"split over; got {x._sharding} for {x.aval}, {shape} in memory. Hint: buckets=lambda "
-            "n: ... of multiples."
-        )
-    found[part] = host_view(x)
-    return take_over(found, x._sharding, x._committed)
+        host, sharding, committed = dtypes.cast_on_host(x, typeof(x).dtype), home, False
+    else:
+        host, sharding, committed = host_view(x), x._sharding, x._committed
+        if sharding.num_devices > 1 and not is_even(sharding, shape):
+            raise ShapeError(
+                "jit: the bucket of an axis must be a multiple of the number of devices that it is "
+                f"split over; got {sharding} for {x.aval}, {shape} in memory. Hint: buckets=lambda "
+                "n: ... of multiples."
+            )
+    found = make_zeros(shape, host.dtype)
+    found[part] = host
+    if committed or sharding != home:
+        return put(found, sharding, committed)
+    small = found.nbytes <= SMALL and found.dtype not in WIDE
+    return found if small else array_from_host(found, False)
 
 
-def cut_array(y: Any, part: tuple[slice, ...]) -> Any:
+def make_zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Return a NumPy array of zeros. XLA uses the memory of a large one without a copy."""
+    size = math.prod(shape) * dtype.itemsize
+    if size <= SMALL:
+        return np.zeros(shape, dtype)
+    memory = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def cut_array(y: Any, part: tuple[slice, ...], weak_type: bool) -> Any:
     """Return a slice of an array.
 
     If the slice cannot be sharded evenly like the array, it is replicated over the devices.
@@ -161,7 +239,10 @@ def cut_array(y: Any, part: tuple[slice, ...]) -> Any:
     host, sharding = np.ascontiguousarray(host_view(y)[part]), y._sharding
     if sharding.num_devices > 1 and not is_even(sharding, host.shape):
         sharding = NamedSharding(sharding.mesh, PartitionSpec())
-    return take_over(host, sharding, y._committed)
+    if y._committed or sharding != sharding_on(default_device()):
+        found = put(host, sharding, y._committed)
+        return retype_array(found, found.aval.update(weak_type=True)) if weak_type else found
+    return array_from_host(host, weak_type)
 
 
 def is_even(sharding: Any, shape: tuple[int, ...]) -> bool:
@@ -171,13 +252,6 @@ def is_even(sharding: Any, shape: tuple[int, ...]) -> bool:
     except ShapeError:
         return False
     return True
-
-
-def take_over(host: np.ndarray, sharding: Any, committed: bool) -> Any:
-    """Return a NumPy array that nothing else refers to as an array with a sharding."""
-    if committed or sharding != sharding_on(default_device()):
-        return put(host, sharding, committed)
-    return array_from_host(host, False)
 
 
 # --- under transformations --------------------------------------------------------------------

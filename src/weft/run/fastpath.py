@@ -78,6 +78,7 @@ def compiled_call(
     call = callable_for(take, (key, len(_CLEARED)))
     made = weakref.ref(call), weakref.ref(on_copies)  # no cycle: a call let go of is freed at once
     call._clear_cache = clear
+    call._on_copies = on_copies  # for callers that pass NumPy's arrays that nothing else refers to
     return call
 
 
