@@ -10,6 +10,7 @@ from tests.cpu.prepared import KERNELS, NO_KERNELS
 from weft import lax
 from weft.cpu.flags import (
     DEFAULT,
+    LIGHT_LOOP,
     NO_FUSION,
     NO_TILES,
     OLDER_LOOPS,
@@ -104,8 +105,29 @@ def test_long_loops_are_not_compiled_as_one_function():
         step = lambda _, xs: [a * 0.5 + b for a, b in zip(xs, xs[1:] + xs[:1], strict=True)]
         return flags_of(lambda xs: lax.fori_loop(0, 9, step, xs), [jnp.float32(1)] * count)
 
-    assert SMALL_LOOP in loop(60).extra
-    assert SMALL_LOOP not in loop(200).extra
+    assert LIGHT_LOOP in loop(60).extra
+    assert not {SMALL_LOOP, LIGHT_LOOP} & {*loop(200).extra}
+
+
+def write_row(i, x):
+    return x.at[i].set(jnp.cos(x[i - 1]))
+
+
+@pytest.mark.parametrize(
+    ("step", "shape", "light"),
+    [
+        (lambda i, x: jnp.sin(x) + i, (4096,), True),
+        (lambda i, x: jnp.sin(x) + i, (4097,), False),
+        (write_row, (1000, 4096), True),  # it replaces a row of a large array
+        (write_row, (10, 4097), False),
+        (lambda i, x: x - jnp.roll(x, 1), (100_000,), True),
+        (lambda i, x: x - jnp.roll(x, 1, 0), (400, 400), False),
+        (lambda i, x: x @ x, (16, 16), False),
+    ],
+)
+def test_loops_that_one_thread_computes_faster(step, shape, light):
+    flags = flags_of(lambda x: lax.fori_loop(1, 9, step, x), jnp.zeros(shape))
+    assert (LIGHT_LOOP in flags.extra, SMALL_LOOP in flags.extra) == (light, not light)
 
 
 def test_what_is_known_of_no_program():

@@ -32,6 +32,11 @@ from weft.xla.compile import Flags
 # XLA compiles a while loop as one function if an iteration touches no more bytes than this. Its own
 # limit, 1024, is too low for sixty scalars. Far above, matrix products in loops get slower.
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
+# XLA counts the bytes of whole arrays, also if an iteration replaces one row. So for a loop that
+# computes few elements at a time, the limit is beyond any array: threads would only wait for each
+# other. Several threads also take five times the work of one to join vectors, as a roll does.
+LIGHT_LOOP = (SMALL_LOOP[0], str(1 << 40))
+MAX_LIGHT_ELEMENTS = 4096  # of an array that an iteration of such a loop computes
 # The time to compile one function grows with the square of its length. It is twice the time of
 # many functions for a loop of 280 equations, and seven times for 1,000.
 MAX_SMALL_LOOP_EQUATIONS = 240
@@ -114,8 +119,9 @@ def choose_flags(jaxpr: Jaxpr, partitioned: bool) -> Flags:
         few = facts.moves_last_axis and len(facts.others) <= MAX_TRANSPOSE_STEPS
         tiled = not facts.others or (few and all(map(computes_by_element, facts.others)))
         tiled = tiled or (facts.transposes_matrix and reads_once(jaxpr))
+    loops = LIGHT_LOOP if facts.has_light_loops else SMALL_LOOP
     small = facts.loop_length <= MAX_SMALL_LOOP_EQUATIONS
-    return Flags(overrides, (SMALL_LOOP,) * small + (NO_TILES,) * (not tiled))
+    return Flags(overrides, (loops,) * small + (NO_TILES,) * (not tiled))
 
 
 def choose_quick_flags(
@@ -173,6 +179,9 @@ class ProgramFacts:
         loops may compute more slowly.
       loops: it has loops.
       loop_length: the number of equations of its longest loop.
+      loop_elements: the number of elements of the largest array that a loop computes, rather than
+        replaces a part of.
+      joins_vectors: a loop has a concatenation of vectors.
       join_count: the number of its concatenations.
       has_more_than_joins: it has other equations than concatenations and slices.
       reshapes: it has reshapes, or tiles, which are lowered with one.
@@ -189,7 +198,14 @@ class ProgramFacts:
         self.unrolls_reduction = False
         self.others: list[Eqn] = []
         self.join_count = self.function_elements = self.slow_elements = self.loop_length = 0
+        self.loop_elements, self.joins_vectors = 0, False
         self.loop_kinds: collections.Counter[int] = collections.Counter()
+
+    @property
+    def has_light_loops(self) -> bool:
+        """True if it has loops that one thread computes faster than several."""
+        light = self.loop_elements <= MAX_LIGHT_ELEMENTS or self.joins_vectors
+        return self.loops and light and not self.multiplies
 
     @property
     def repeats_loops(self) -> bool:
@@ -197,8 +213,8 @@ class ProgramFacts:
         total = self.loop_kinds.total()
         return total >= MIN_REPEATED_LOOPS and total > 2 * len(self.loop_kinds)
 
-    def survey(self, jaxpr: Jaxpr) -> None:
-        """Note the facts of a program, and of the programs that it runs on arrays."""
+    def survey(self, jaxpr: Jaxpr, looping: bool = False) -> None:
+        """Note the facts of a program, which a loop may run, and of those it runs on arrays."""
         variables = [*jaxpr.constvars, *jaxpr.invars]
         for eqn in jaxpr.eqns:
             prim = eqn.primitive
@@ -239,9 +255,12 @@ class ProgramFacts:
                     if body.runs is Runs.LOOP:
                         self.loops = True
                         self.loop_length = max(self.loop_length, len(body.jaxpr.eqns))
-                    self.survey(body.jaxpr)
-            elif not is_plain(eqn):
+                    self.survey(body.jaxpr, looping or body.runs is Runs.LOOP)
+                continue
+            if not is_plain(eqn):
                 self.add_slow(eqn)
+            if looping:
+                self.note_in_loop(eqn)
         for aval in {v.aval for v in variables}:
             if aval.shape:
                 self.shapes.add(aval.shape)
@@ -301,6 +320,14 @@ class ProgramFacts:
         for v in (*eqn.invars, *eqn.outvars):
             if type(v.aval.size) is int and v.aval.size > self.slow_elements:
                 self.slow_elements = v.aval.size
+
+    def note_in_loop(self, eqn: Eqn) -> None:
+        """Note an operation of an iteration of a loop."""
+        if eqn.primitive.elements is not Elements.PLACED:
+            sizes = [v.aval.size for v in eqn.outvars if type(v.aval.size) is int]
+            self.loop_elements = max(self.loop_elements, *sizes, 0)
+        if isinstance(eqn.primitive, Concatenate) and eqn.outvars[0].aval.ndim == 1:
+            self.joins_vectors = True
 
     def note_function(self, eqn: Eqn) -> None:
         """Note a function of elements, by the operation of StableHLO that it is."""
