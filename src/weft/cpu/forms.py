@@ -89,8 +89,8 @@ def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Return what computes an equation quicker; None if it is best unchanged.
 
     A lowering that a library has given to a primitive stays in force. A choice that depends on the
-    types of operands, on literals and parameters, and on which operands are arguments, is made and
-    staged once.
+    types of operands, on literals and parameters, on which operands are arguments, and perhaps on
+    the operations that compute them, is made and staged once.
     """
     form = eqn.primitive.form
     if form is None or "lower" in vars(eqn.primitive):
@@ -100,34 +100,71 @@ def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     staged = scope.staged
     if staged is None:
         staged = scope.staged = find_memo(scope.target)
-    key = (eqn.primitive, *eqn.params.items(), scope.alone, scope.moves, scope.light)
+    key: tuple | None = (*describe(eqn, scope), scope.alone, scope.moves, scope.light)
+    found = staged.get(key)
+    asks = found is ASKS
+    if asks:
+        made = describe_makers(eqn, scope)
+        key = None if made is None else (key, made)
+        found = staged.get(key)
+    if found is None:
+        scope.asked = []
+        found = choose_anew(eqn, scope)
+        # how operands of operands are computed is in no key
+        known = {*map(id, scope.asked)} <= {*map(id, eqn.invars)}
+        if known and scope.asked and not asks:
+            staged[key] = ASKS
+        elif known and key is not None and not isinstance(found, Reading):
+            staged[key] = found
+    return None if found is STAYS else found
+
+
+def choose_anew(eqn: Eqn, scope: Scope) -> Any:
+    """Return what computes an equation, as a program if it reads its operands, or `STAYS`."""
+    try:
+        found = find_choice(eqn.primitive.form)(eqn, scope)
+        if found is not None and not isinstance(found, Reading):
+            return stage_replacement(found, eqn.invars, eqn.primitive.name)
+    except InconclusiveDimensionOperation:  # it depends on a symbolic size
+        found = None
+    return STAYS if found is None else found
+
+
+def describe(eqn: Eqn, scope: Scope) -> tuple:
+    """Return the operation of an equation, its parameters, literals and types of operands.
+
+    It is also told which operands are arguments of the compiled function.
+    """
+    key = (eqn.primitive, *eqn.params.items())
     for a in eqn.invars:
         if type(a) is Literal:
             key += a.aval, type(a.val), a.val or str(a.val)  # as 0.0 equals -0.0
         else:
             key += a.aval, a in scope.arguments
-    found = staged.get(key)
-    if found is None:
-        scope.asked = False
-        try:
-            found = find_choice(form)(eqn, scope)
-            if scope.asked or isinstance(found, Reading):
-                return found
-            if found is not None:
-                found = stage_replacement(found, eqn.invars, eqn.primitive.name)
-        except InconclusiveDimensionOperation:  # it depends on a symbolic size
-            found = None
-        staged[key] = STAYS if found is None else found
-    return None if found is STAYS else found
+    return key
+
+
+def describe_makers(eqn: Eqn, scope: Scope) -> tuple | None:
+    """Return a key that tells how the operands are computed; None if by other programs."""
+    makers = [scope.maker(a) for a in eqn.invars]
+    if not all(m is None or m.primitive.memoize_type for m in makers):
+        return None
+    atoms = [*eqn.invars]
+    for m in filter(None, makers):
+        atoms += (*m.invars, *m.outvars)
+    numbers: dict[int, int] = {}  # which of the values are the same
+    same = tuple([numbers.setdefault(id(a), len(numbers)) for a in atoms])
+    return (same, *(m and describe(m, scope) for m in makers))
 
 
 STAYS = object()  # in place of what replaces an equation: nothing does
+ASKS = object()  # in place of it: that depends on the operations that compute the operands
 MAX_STAGED = 10_000  # replacements for a target
 # By target and settings, what replaces equations; by primitive, operands and parameters.
-STAGED: dict[tuple, dict[tuple, Any]] = keep_cache("forms for CPUs", {})
+STAGED: dict[tuple, dict[Any, Any]] = keep_cache("forms for CPUs", {})
 
 
-def find_memo(target: Target) -> dict[tuple, Any]:
+def find_memo(target: Target) -> dict[Any, Any]:
     """Return the memo of replacements for a target, under the settings that are in force."""
     # all that counts of the number of functions
     target = target._replace(functions=target.functions.bit_length(), multiplies=False)

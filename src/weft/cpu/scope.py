@@ -65,7 +65,8 @@ class Scope:
         body are not arguments.
       eqns: the equations of the new program so far.
       rewriter: rewrites programs that a formula writes parts by.
-      asked: `maker` has been called, so that a choice depends on how operands are computed.
+      asked: the values that `maker` was called for, so that a choice depends on how they are
+        computed.
       staged: the memo of replacements that programs of this target share; None until it is asked.
     """
 
@@ -101,14 +102,14 @@ class Scope:
         self.light = target.multiplies and by_itself and is_light(program, target)
         self.arguments = frozenset(arguments)
         self.eqns: list[Eqn] = []
-        self.asked = False
-        self.staged: dict[tuple, Any] | None = None
+        self.asked: list[Atom] = []
+        self.staged: dict[Any, Any] | None = None
         self._makers: dict[Any, Eqn] = {}
         self._indexed = 0
 
     def maker(self, atom: Atom) -> Eqn | None:
         """Return the equation that computes an operand; None for arguments and literals."""
-        self.asked = True
+        self.asked.append(atom)
         for eqn in self.eqns[self._indexed :]:
             for v in eqn.outvars:
                 self._makers[v] = eqn
