@@ -119,7 +119,7 @@ def choose_flags(jaxpr: Jaxpr, partitioned: bool) -> Flags:
         few = facts.moves_last_axis and len(facts.others) <= MAX_TRANSPOSE_STEPS
         tiled = not facts.others or (few and all(map(computes_by_element, facts.others)))
         tiled = tiled or (facts.transposes_matrix and reads_once(jaxpr))
-    loops = LIGHT_LOOP if facts.has_light_loops else SMALL_LOOP
+    loops = LIGHT_LOOP if facts.loops and facts.has_light_loops else SMALL_LOOP
     small = facts.loop_length <= MAX_SMALL_LOOP_EQUATIONS
     return Flags(overrides, (loops,) * small + (NO_TILES,) * (not tiled))
 
@@ -203,9 +203,9 @@ class ProgramFacts:
 
     @property
     def has_light_loops(self) -> bool:
-        """True if it has loops that one thread computes faster than several."""
+        """True if one thread computes its loops faster than several."""
         light = self.loop_elements <= MAX_LIGHT_ELEMENTS or self.joins_vectors
-        return self.loops and light and not self.multiplies
+        return light and not self.multiplies
 
     @property
     def repeats_loops(self) -> bool:

@@ -34,9 +34,10 @@ def flatten_rows(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     does nothing, because XLA moves any reshape into its loops, but not past the call of a kernel.
     """
     # a slice, as an array without rows has no such axis; a symbolic size answers no comparison
-    has_rows = any(
-        type(n) is int and n < MAX_ROW for v in jaxpr.outvars for n in v.aval.shape[1:][-1:]
-    )
+    has_rows = False
+    for v in jaxpr.outvars:
+        for n in v.aval.shape[1:][-1:]:
+            has_rows = has_rows or (type(n) is int and n < MAX_ROW)
     possible = has_rows and target.kernels and not target.devices
     shape = find_row_shape(jaxpr) if possible else None
     if shape is None:

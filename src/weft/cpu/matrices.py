@@ -6,6 +6,7 @@ complex matrices, QR with exchanged columns, eigenvalues and singular values.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -106,7 +107,7 @@ def symmetrize_in_kernels(jaxpr: Jaxpr, target: Target) -> Jaxpr:
 
     It is called before the operations that symmetrize are fused with others.
     """
-    if not any(eqn.primitive.form is Form.CHOLESKY for eqn in jaxpr.eqns):
+    if Form.CHOLESKY not in map(operator.attrgetter("primitive.form"), jaxpr.eqns):
         return jaxpr
     given = (False,) * len(jaxpr.invars)
     return drop_dead_code(rewrite_program(jaxpr, choose_symmetrized, target, given))
