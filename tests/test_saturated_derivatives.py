@@ -127,15 +127,10 @@ def gamma_log(a, x, upper):
     return mp.log(mp.gammainc(a, *((x, mp.inf) if upper else (0, x)), regularized=True))
 
 
-def tanh_gelu(x):
-    return x / (1 + mp.exp(-2 * C * (x + mp.mpf(0.044715) * x**3)))
-
-
 FAR = [s * v for v in (0.5, 3, 5, 7, 10, 14, 30, 100, 1e3, 1e4) for s in (1, -1)]
 POSITIVE = [v for v in FAR if v > 0]
 # name: the function, the same in mpmath, points, the highest order of a derivative
 TAILS = {
-    "tanh gelu": (nn.gelu, tanh_gelu, FAR, 3),
     "sigmoid": (nn.sigmoid, sigmoid, FAR, 3),
     "log_sigmoid": (nn.log_sigmoid, lambda x: -softplus(-x), FAR, 3),
     "silu": (nn.silu, lambda x: x * sigmoid(x), FAR, 3),
