@@ -13,6 +13,7 @@ from typing import Any
 import weft.numpy as jnp
 from weft import dtypes
 from weft.api.custom_rules import custom_jvp
+from weft.core.aval import typeof
 from weft.errors import ShapeError
 from weft.numpy.promotion import as_array, as_inexact, as_operand, axis_of, promote_operands
 from weft.numpy.reductions import compute_widely
@@ -242,13 +243,19 @@ def divide_by_size(x: Any) -> Any:
 def differentiate_by_size(primals: tuple, tangents: tuple) -> tuple:
     """The derivative is 1 / (1 + |x|)**2."""
     (x,), (t,) = primals, tangents
-    share = convert(1 / add_one_to_size(x), x.dtype, x.weak_type)
+    share = as_strong_as(1 / add_one_to_size(x), x)
     return divide_by_size(x), t * share * share
 
 
 def add_one_to_size(x: Any) -> Any:
     """Return 1 + |x|; a weak x of 32 bits keeps its dtype if 64-bit types are on."""
-    return convert(jnp.abs(x) + 1, x.dtype, x.weak_type)
+    return as_strong_as(jnp.abs(x) + 1, x)
+
+
+def as_strong_as(y: Any, x: Any) -> Any:
+    """Return y converted to the dtype of x, and weakly typed if x is."""
+    aval = typeof(x)
+    return convert(y, aval.dtype, aval.weak_type)
 
 
 soft_sign = define_activation(
