@@ -253,7 +253,7 @@ def main():
             seconds, programs, outs = measure(jitted, inputs)
             wants = wants or outs
             apart = max(apart, difference(outs, wants))
-            row.append(f"{programs} | {seconds:.1f} | {measure(jitted, inputs)[0]:.1f}")
+            row.append(f"{programs} | {seconds:.1f} | {measure(jitted, inputs)[0]:.2f}")
         print(f"| {name} | {' | '.join(row)} | {apart:.0e} |", flush=True)
 
 

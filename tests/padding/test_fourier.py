@@ -42,7 +42,7 @@ def test_axes_in_any_order_and_padding_of_any_values():
     run = weft.jit(lambda x: jnp.fft.rfftn(x), sizes="n, m")
     x = np.random.default_rng(0).normal(size=(9, 13)).astype(np.float32)
     np.testing.assert_allclose(run(x), np.fft.rfftn(x), 1e-4, 1e-4)
-    memory = np.full((12, 16), np.nan, np.float32)
+    memory = np.full((16, 16), np.nan, np.float32)
     memory[:9, :13] = x
     (found,) = run.lower(x).compile()(jnp.int32(9), jnp.int32(13), memory)
     np.testing.assert_allclose(found[:9, :7], np.fft.rfftn(x), 1e-4, 1e-4)

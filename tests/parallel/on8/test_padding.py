@@ -23,7 +23,7 @@ def test_arrays_split_over_devices():
         for g, w in zip(outs, fun(x), strict=True):
             np.testing.assert_allclose(g, w, 1e-5, 1e-5)
         assert outs[0].sharding.is_equivalent_to(split, 2)
-    cut = cut_array(weft.device_put(jnp.arange(8.0), split), (slice(3),))
+    cut = cut_array(weft.device_put(jnp.arange(8.0), split), (slice(3),), False)
     assert cut.sharding.is_fully_replicated and cut.tolist() == [0, 1, 2]
     with pytest.raises(ShapeError, match="jit: the bucket of an axis must be a multiple"):
         weft.jit(fun, sizes="n, _", buckets=[7])(weft.device_put(np.ones((6, 2), "f"), split))
