@@ -10,6 +10,7 @@ from tests.cpu.prepared import KERNELS, NO_KERNELS
 from weft import lax
 from weft.cpu.flags import (
     DEFAULT,
+    LONGER_LOOP,
     NO_FUSION,
     NO_TILES,
     OLDER_LOOPS,
@@ -104,8 +105,24 @@ def test_long_loops_are_not_compiled_as_one_function():
         step = lambda _, xs: [a * 0.5 + b for a, b in zip(xs, xs[1:] + xs[:1], strict=True)]
         return flags_of(lambda xs: lax.fori_loop(0, 9, step, xs), [jnp.float32(1)] * count)
 
-    assert SMALL_LOOP in loop(60).extra
-    assert SMALL_LOOP not in loop(200).extra
+    assert LONGER_LOOP in loop(60).extra
+    assert not {LONGER_LOOP, SMALL_LOOP} & {*loop(200).extra}
+
+
+def test_loops_over_small_arrays_are_compiled_as_one_function_up_to_a_higher_limit():
+    def limit(step, *xs):
+        loop = lambda xs: lax.fori_loop(0, 9, lambda _, xs: step(*xs), xs)
+        return {LONGER_LOOP: "longer", SMALL_LOOP: "small"}[flags_of(loop, [*xs]).extra[0]]
+
+    square = lambda n: jnp.ones((n, n))
+    multiply = lambda x: [jnp.tanh(x @ x)]
+    assert limit(multiply, square(16)) == "longer"
+    assert limit(multiply, square(32)) == "small"
+    wave = lambda x: [jnp.sin(x) + x]
+    assert limit(wave, jnp.ones(1000)) == "longer"
+    assert limit(wave, jnp.ones(1100)) == "small"
+    fill = lambda x, y: [x.at[3].set(y), jnp.sin(y)]  # an update is done in place
+    assert limit(fill, jnp.ones(5000), jnp.float32(1)) == "longer"
 
 
 def test_what_is_known_of_no_program():
