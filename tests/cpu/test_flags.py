@@ -122,7 +122,8 @@ def write_row(i, x):
         (write_row, (10, 4097), False),
         (lambda i, x: x - jnp.roll(x, 1), (100_000,), True),
         (lambda i, x: x - jnp.roll(x, 1, 0), (400, 400), False),
-        (lambda i, x: x @ x, (16, 16), False),
+        (lambda i, x: x @ x, (16, 16), True),
+        (lambda i, x: x @ x, (17, 17), False),
     ],
 )
 def test_loops_that_one_thread_computes_faster(step, shape, light):

@@ -36,7 +36,10 @@ SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 # computes few elements at a time, the limit is beyond any array: threads would only wait for each
 # other. Several threads also take five times the work of one to join vectors, as a roll does.
 LIGHT_LOOP = (SMALL_LOOP[0], str(1 << 40))
+# An iteration of a filter on 4 x 4 matrices takes a tenth so. For larger matrices XLA's functions of
+# products are faster than the loop that it writes for a product.
 MAX_LIGHT_ELEMENTS = 4096  # of an array that an iteration of such a loop computes
+MAX_LIGHT_FACTOR = 256  # elements of an operand of a product in it
 # The time to compile one function grows with the square of its length. It is twice the time of
 # many functions for a loop of 280 equations, and seven times for 1,000.
 MAX_SMALL_LOOP_EQUATIONS = 240
@@ -181,6 +184,7 @@ class ProgramFacts:
       loop_length: the number of equations of its longest loop.
       loop_elements: the number of elements of the largest array that a loop computes, rather than
         replaces a part of.
+      factor_elements: the number of elements of the largest operand of a product in a loop.
       joins_vectors: a loop has a concatenation of vectors.
       join_count: the number of its concatenations.
       has_more_than_joins: it has other equations than concatenations and slices.
@@ -198,14 +202,15 @@ class ProgramFacts:
         self.unrolls_reduction = False
         self.others: list[Eqn] = []
         self.join_count = self.function_elements = self.slow_elements = self.loop_length = 0
-        self.loop_elements, self.joins_vectors = 0, False
+        self.loop_elements = self.factor_elements = 0
+        self.joins_vectors = False
         self.loop_kinds: collections.Counter[int] = collections.Counter()
 
     @property
     def has_light_loops(self) -> bool:
         """True if one thread computes its loops faster than several."""
         light = self.loop_elements <= MAX_LIGHT_ELEMENTS or self.joins_vectors
-        return light and not self.multiplies
+        return light and self.factor_elements <= MAX_LIGHT_FACTOR
 
     @property
     def repeats_loops(self) -> bool:
@@ -323,9 +328,11 @@ class ProgramFacts:
 
     def note_in_loop(self, eqn: Eqn) -> None:
         """Note an operation of an iteration of a loop."""
+        sizes = lambda atoms: [a.aval.size for a in atoms if type(a.aval.size) is int]
         if eqn.primitive.elements is not Elements.PLACED:
-            sizes = [v.aval.size for v in eqn.outvars if type(v.aval.size) is int]
-            self.loop_elements = max(self.loop_elements, *sizes, 0)
+            self.loop_elements = max(self.loop_elements, *sizes(eqn.outvars), 0)
+        if eqn.primitive.cost is Cost.CONTRACTION:
+            self.factor_elements = max(self.factor_elements, *sizes(eqn.invars), 0)
         if isinstance(eqn.primitive, Concatenate) and eqn.outvars[0].aval.ndim == 1:
             self.joins_vectors = True
 

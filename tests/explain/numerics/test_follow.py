@@ -203,6 +203,24 @@ def test_nan_is_found_in_the_iteration_that_makes_it():
     assert f"in iteration {turn}" in finding.text
 
 
+def test_inner_loops_record_in_the_outer_iterations_that_are_recorded():
+    """The first NaN is found in its inner iteration; the outer one is recorded for it alone."""
+    x = np.full(200, F32(3.0))
+    x[101] = -3
+
+    def outer(c, row):
+        c = lax.fori_loop(0, 20, lambda i, v: jnp.sqrt(v * 0.5 + jnp.where(i < 7, 3.0, row)), c)
+        return jnp.where(jnp.isnan(c), 1.0, c), c
+
+    subject = Subject(weft.jit(lambda x: lax.scan(outer, F32(1), x)[1]), (x,), {}, "nested")
+    records = {r.site.operation: r for r in follow_program(subject).records if r.site.turns == 2}
+    turns = [s.turns for s in records["sqrt"].samples]
+    recorded = {*range(12), *range(22, 200, 10), 101, 199}  # 101 has the place of 12
+    assert {i for i, _ in turns} == recorded
+    (nan,) = [s.turns for s in records["sqrt"].samples if s.facts["nans"] > s.facts["nans_in"]]
+    assert nan == (101, 7)
+
+
 DTYPES = "bfloat16 float16 float32 float64 complex64 complex128 float8_e4m3fn int8 uint8 int32 bool"
 
 

@@ -22,7 +22,7 @@ from weft.explain.numerics.pairs import Pair
 from weft.explain.numerics.values import F64, Value, count_arrays, fill_beside, is_followed, is_wide
 from weft.passes.dce import drop_dead_code
 
-SLOTS = (1, 64, 16)  # iterations recorded of a loop, by its nesting depth: 1, or 2 and more
+SLOTS = (1, 32, 16)  # iterations recorded of a loop, by its nesting depth: 1, or 2 and more
 FIRST = 12  # iterations at the start of a loop, which are all recorded
 # Elements of all values of an iteration, between which records are computed after the loop: of a
 # recurrent network of 16 x 64, a record takes 100 us in the loop and 20 us after it. XLA compiles
@@ -82,10 +82,10 @@ class LoopRun(NamedTuple):
         outs = self.jaxpr(*self.consts, take, seen, *carry, *rows)
         n = self.reads
         reads, (took, seen), outs = outs[:n], outs[n : n + 2], outs[n + 2 :]
-        slot = jnp.where(k < FIRST, k, FIRST + (k - FIRST) % (self.slots - FIRST))
 
         def write(turns: Any, kept: list) -> tuple:
             # In the branch, so that an iteration that is not recorded writes nothing.
+            slot = jnp.where(k < FIRST, k, FIRST + (k - FIRST) % (self.slots - FIRST))
             news = carry if self.again else self.writer(*reads)
             kept = [
                 lax.dynamic_update_index_in_dim(xs, x, slot, 0)
@@ -133,8 +133,10 @@ class LoopRun(NamedTuple):
         def step(state: tuple) -> tuple:
             record, carry = state
             i = record[0]
-            octave = jnp.floor(jnp.log2(jnp.maximum(i, 1).astype(F64))).astype(np.int32)
-            take = (i < FIRST) | (i % jnp.maximum(1, 2 ** (octave - 3)) == 0)
+            # Four iterations of each octave: those whose bits after the first three are 0.
+            octave = 31 - lax.clz(i)
+            stride = lax.shift_left(np.int32(1), jnp.maximum(octave - 2, 0))
+            take = (i < FIRST) | (i & (stride - 1) == 0)
             record, after, _ = self.advance(take, record, carry, ())
             go = goes_on(carry)
             if go.ndim:

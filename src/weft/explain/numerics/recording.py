@@ -390,7 +390,9 @@ class Recorder:
         def step(take: Any, seen: Any, *flat: Any) -> list:
             args = collect_values([*carry_avals, *row_avals], flat, is_exact)
             self.depth += 1
+            self.take = take
             outs = self.run_program(body.jaxpr, [*consts, *args], own)
+            self.take = was
             bad = jnp.zeros((), bool)
             for v in outs:
                 if is_followed(typeof(v.narrow)):
