@@ -36,8 +36,8 @@ SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 # computes few elements at a time, the limit is beyond any array: threads would only wait for each
 # other. Several threads also take five times the work of one to join vectors, as a roll does.
 LIGHT_LOOP = (SMALL_LOOP[0], str(1 << 40))
-# An iteration of a filter on 4 x 4 matrices takes a tenth so. For larger matrices XLA's functions of
-# products are faster than the loop that it writes for a product.
+# An iteration of a filter on 4 x 4 matrices takes a tenth so. For larger matrices the functions of
+# products that XLA calls are faster than the loops that it writes.
 MAX_LIGHT_ELEMENTS = 4096  # of an array that an iteration of such a loop computes
 MAX_LIGHT_FACTOR = 256  # elements of an operand of a product in it
 # The time to compile one function grows with the square of its length. It is twice the time of
