@@ -9,9 +9,12 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests import settings
+from tests.export.c.rows import list_rows
 from weft import export, lax, nn
 from weft.errors import InconclusiveDimensionOperation, IndexingError, ShapeError
 from weft.export.c.compiler import WARNINGS
+
+ROWS = [row for row in list_rows() if row.case.args]  # of the conformance suite
 
 
 def arrays(*shapes):
@@ -36,6 +39,26 @@ def attend(x):
 
 def update(x):
     return [x.at[0].set(1.0), x.at[:, 1].add(2.0), x.at[jnp.array([0, 1])].multiply(3.0)]
+
+
+def take_two(x, i):
+    """Two elements of a vector, and their derivative."""
+    part = lambda x: lax.dynamic_slice(x, (i,), (2,)) ** 2
+    return part(x), weft.grad(lambda x: part(x).sum())(x)
+
+
+def recur(u, v, x):
+    """The derivative of a recurrent unit along the first axis, by the matrices of its state."""
+
+    def loss(u, v):
+        def step(h, row):
+            update = nn.sigmoid(row + h @ u)
+            h = update * h + (1 - update) * jnp.tanh(row + (h * h) @ v)
+            return h, h
+
+        return jnp.sum(lax.scan(step, jnp.zeros((x.shape[1], 5)), x)[1] ** 2)
+
+    return weft.grad(loss, (0, 1))(u, v)
 
 
 def loops(x):
@@ -126,6 +149,16 @@ PROGRAMS = {
         lambda w, x: weft.grad(lambda w: jnp.tanh(attend(x @ w)).mean())(w),
         ("3, 4", "b, n, 3"), [((3, 4), (2, 4, 3))],
     ),
+    "mapped": (
+        lambda x, y: [weft.vmap(lambda x, i: x[i])(x, i := jnp.abs(y).astype(int)),
+                      weft.vmap(take_two)(x, i[:, 0]),
+                      lax.reduce_window(x, -np.inf, lax.max, (1, 2), (1, 3), "SAME")],
+        ("b, n + 4", "b, 2"), [((3, 5), (3, 2)), ((1, 7), (1, 2))],
+    ),
+    "recurrent": (
+        recur, ("5, 5", "5, 5", "n, b, 5"),
+        [((5, 5), (5, 5), (4, 1, 5)), ((5, 5), (5, 5), (2, 3, 5))],
+    ),
 }  # fmt: skip
 
 
@@ -145,6 +178,28 @@ def test_programs(name):
             for a, b in zip(weft.tree.leaves(got), weft.tree.leaves(want), strict=True):
                 assert a.dtype == b.dtype
                 np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.sample(one_in=16)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_rules_do_not_compare_the_size_of_a_mapped_axis(row):
+    (size,) = export.symbolic_shape("b")
+    with weft.config.scope(enable_x64=row.wide, hints=False):
+        specs = [weft.ShapeDtypeStruct((size, *x.shape), x.dtype) for x in row.arrays()]
+        export.to_c(weft.vmap(lambda *xs: row.case.apply(*xs)), name="f")(*specs)
+
+
+def test_mapped_kernels_of_a_convolution():
+    """They are groups, whose number StableHLO has to know; in C there may be any number."""
+    mapped = weft.vmap(lambda x, k: conv(x, k, 2, "SAME"))
+    graded = weft.grad(lambda x, k: jnp.sum(mapped(x, k) ** 2), (0, 1))
+    x, k = arrays((2, 1, 4, 5, 2), (2, 3, 3, 2, 2))
+    specs = sized("b, 1, 4, 5, 2", "b, 3, 3, 2, 2")
+    want = graded(x, k)
+    got = export.to_c(graded, name="f")(*specs).build(flags=["-O0"])(x, k)
+    weft.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-4, 1e-4), got, want)
+    with pytest.raises(ShapeError, match=r"feature_group_count of a convolution must be known"):
+        export.export(weft.jit(mapped))(*specs)
 
 
 # Functions of a vector of a symbolic size, which hold for all sizes from one on.

@@ -18,7 +18,7 @@ from weft.primitives.dot import DotGeneral
 from weft.primitives.elementwise import add_p
 from weft.transforms.recompute import recompute_residuals
 from weft.transforms.transpose import backward_jaxpr
-from weft.util import partition
+from weft.util import is_below, partition
 
 
 @memo_jaxpr
@@ -209,7 +209,7 @@ def find_product(
     if not all(type(a) is not Literal and (a in makers or a in xs) for a in eqn.invars):
         return None
     new = [a for a in dict.fromkeys(eqn.invars) if a not in xs and a not in ys]
-    if not split and 4 * sum(a.aval.size for a in new) > grad.aval.size:
+    if not split and not is_below(4 * sum(a.aval.size for a in new) - grad.aval.size, 1):
         return None
     ys += new
     find = lambda a: (Source.X, xs.index(a)) if a in xs else (Source.Y, ys.index(a))

@@ -211,6 +211,13 @@ def rewrite_convolution(
     hlo: DynamicBuilder, operands: list, out: ShapedArray, attrs: dict
 ) -> tuple[str, dict]:
     """A convolution; one whose padding depends on sizes takes that as a matrix."""
+    for name in ("feature_group_count", "batch_group_count"):
+        count = attrs[name].partition(" ")[0]
+        if not count.isdecimal():
+            raise ShapeError(
+                f"export: {name} of a convolution must be known; got {count}. Hint: lax.map over "
+                "the symbolic axis."
+            )
     inner = attrs["padding"].removeprefix("dense<").rpartition("> : ")[0]
     pads = read_sizes(inner.replace("[", "").replace("]", ""), hlo.scope)
     if all(type(n) is int for n in pads):

@@ -24,6 +24,7 @@ from weft.primitives.elementwise import eq
 from weft.primitives.expr import Expr
 from weft.primitives.families import check_integer, index_pairs, index_tuple, read_spread
 from weft.primitives.window import count_places, dilated_size, pad_pairs
+from weft.util import is_below
 from weft.xla.hlo import bools, i64s, pairs
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -186,7 +187,7 @@ class ConvGeneralDilated(dot.Bilinear):
     def label_axes(self, avals, outs, *, dimension_numbers, feature_group_count, **params):
         lhs, rhs, out = dimension_numbers
         rows = [[None] * a.ndim for a in (*avals, *outs)]
-        whole = feature_group_count > 1 or params["batch_group_count"] > 1
+        whole = feature_group_count != 1 or params["batch_group_count"] != 1
         for i, j in zip(lhs[2:], out[2:], strict=True):
             rows[0][i] = rows[2][j] = i
         if not whole:
@@ -201,8 +202,8 @@ class ConvGeneralDilated(dot.Bilinear):
         n, o, *place = [i[a] for a in out_spec]
         features, batches = params["feature_group_count"], params["batch_group_count"]
         count, inputs, outs = lhs.shape[lhs_spec[0]], rhs.shape[rhs_spec[1]], rhs.shape[rhs_spec[0]]
-        first = (o // (outs // features) if features > 1 else 0) * inputs
-        n = n + (o // (outs // batches) if batches > 1 else 0) * (count // batches)
+        first = (o // (outs // features) if features != 1 else 0) * inputs
+        n = n + (o // (outs // batches) if batches != 1 else 0) * (count // batches)
         names = "window_strides", "rhs_dilation", "padding"
         axes = [*zip(place, *(params[name] for name in names), strict=True)]
         steps = dict(zip(lhs_spec, (None, None, *params["lhs_dilation"]), strict=True))
@@ -287,8 +288,8 @@ class ConvGeneralDilated(dot.Bilinear):
             rhs = merge_mapped(rhs, j, numbers.rhs_spec[0], features * batches)
             (out,) = self.apply(lhs, rhs, **params)
             return split_mapped(out, numbers.out_spec[1], axis.size, features * batches)
-        grouped = "batch_group_count" if batches > 1 else "feature_group_count"
-        lhs = merge_mapped(lhs, i, numbers.lhs_spec[0 if batches > 1 else 1])
+        grouped = "batch_group_count" if batches != 1 else "feature_group_count"
+        lhs = merge_mapped(lhs, i, numbers.lhs_spec[0 if batches != 1 else 1])
         rhs = merge_mapped(rhs, j, numbers.rhs_spec[0])
         params[grouped] *= axis.size
         (out,) = self.apply(lhs, rhs, **params)
@@ -327,7 +328,7 @@ def check_conv(
                 f"axes; got {given}."
             )
     counts = feature_group_count, batch_group_count
-    if min(counts) < 1 or 1 not in counts:
+    if any(is_below(n, 1) for n in counts) or 1 not in counts:
         raise ShapeError(
             f"{op}: feature_group_count and batch_group_count must be positive, and one of them "
             f"1; got {feature_group_count}, {batch_group_count}."
@@ -337,7 +338,7 @@ def check_conv(
             f"{op}: lhs must have as many features as rhs has inputs, times feature_group_count; "
             f"got {c} of {lhs}, {i} of {rhs}, feature_group_count {feature_group_count}."
         )
-    if o % max(counts) or n % batch_group_count:
+    if o % math.prod(counts) or n % batch_group_count:
         raise ShapeError(
             f"{op}: group counts must divide the output features of rhs and batch_group_count the "
             f"batches of lhs; got {o} of {rhs}, {n} of {lhs}, group counts {counts}."

@@ -345,7 +345,7 @@ class Gather(Primitive):
                 (0, *families.shift_axes(nums.operand_batching_dims)),
                 (0, *index_batching),
             )
-            slice_sizes = (min(axis.size, 1), *slice_sizes)
+            slice_sizes = (min_size(axis.size, 1), *slice_sizes)
         outs = self.apply(x, indices, dimension_numbers=nums, slice_sizes=slice_sizes, **params)
         return outs, [0]
 

@@ -251,7 +251,7 @@ def as_coo(indptr: Any) -> dict:
 def is_inside(index: Any, size: int) -> Any:
     """Return True where an index is at least 0 and below `size`."""
     dtype = typeof(index).dtype
-    if size > np.iinfo(dtype).max:
+    if type(size) is int and size > np.iinfo(dtype).max:
         return ge(index, layout.literal(0, dtype))
     return bitwise_and(ge(index, layout.literal(0, dtype)), lt(index, layout.literal(size, dtype)))
 
@@ -312,7 +312,7 @@ def join_places(indices: Any, sizes: tuple[int, int]) -> Any:
     """The [batch * n, 2] indices into matrices of `sizes` one below and beside the other."""
     batch, n, _ = typeof(indices).shape
     dtype = np.promote_types(typeof(indices).dtype, np.int32)
-    if batch * max(*sizes, 1) > np.iinfo(dtype).max:
+    if type(batch) is int and batch * max(*sizes, 1) > np.iinfo(dtype).max:
         dtype = np.dtype(np.int64)
     indices, limits = layout.convert(indices, dtype), np.array(sizes, dtype)
     starts = mul(

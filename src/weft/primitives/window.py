@@ -71,7 +71,7 @@ def pad_pairs(
         )
     pads = []
     for n, window, stride in zip(sizes, windows, strides, strict=True):
-        total = max((-(-n // stride) - 1) * stride + window - n, 0)
+        total = max_size((-(-n // stride) - 1) * stride + window - n, 0)
         low = total // 2 if kind == "SAME" else total - total // 2
         pads.append((low, total - low))
     return tuple(pads)

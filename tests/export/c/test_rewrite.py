@@ -4,7 +4,7 @@ from weft.export.c.index import Index, index_number, index_term
 from weft.export.c.kinds import KINDS
 from weft.export.c.nodes import Assign, Buffer, Copy, For, Let, Load, Pointer, Role, Store
 from weft.export.c.printer import print_block
-from weft.export.c.rewrite import Effects, Renaming, accesses, copy_block
+from weft.export.c.rewrite import Effects, Renaming, copy_block, list_accesses
 
 F32 = next(k for k in KINDS.values() if k.name == "f32")
 A, B = (Buffer(name, F32, 12, Role.WORK) for name in "ab")
@@ -35,7 +35,8 @@ def test_effects():
     assert loop.meets(Effects(Let("t7", "float", "{0}", ["t9"])))
     copy = Effects(Copy(Pointer(A, Index()), Pointer(B, Index()), 8))
     assert (copy.stored, copy.loaded) == ({A}, {B})
-    assert list(accesses([make_loop()], B)) == [PLACE.add(index_number(1))]
+    places = {A: [PLACE], B: [PLACE.add(index_number(1))]}
+    assert list_accesses([make_loop()]) == places
 
 
 def test_copies_have_other_names_and_indices():

@@ -29,7 +29,7 @@ from weft.export.c.nodes import (
     blocks_in,
     walk_statements,
 )
-from weft.export.c.rewrite import Effects, Renaming, accesses, copy_block, find_names
+from weft.export.c.rewrite import Effects, Renaming, copy_block, find_names, list_accesses
 
 MAX_UNROLLED = 4  # iterations of an inner loop that is written without a loop
 MIN_COUNT = 8  # iterations of an innermost loop that is worth merging: a vector of float32
@@ -39,6 +39,28 @@ COMPARISON = re.compile(r"([\d\s+*-]+?)(<=|<|==)([\d\s+*-]+)")
 CALLED = re.compile(r"(?<!weft_)\b(?!weft_|sqrtf?\b|fabsf?\b)[a-zA-Z]\w*\(")
 
 
+class Nest:
+    """A loop nest without inner loops of a few iterations, and what merging has to know of it.
+
+    Attributes:
+      loop: the outer loop.
+      effects: what it reads and writes.
+      inside: the variables that each iteration makes.
+      accesses: the indices at which it reads or writes each buffer.
+      is_innermost: True if no loop is in it.
+      size: the number of its statements.
+    """
+
+    def __init__(self, loop: For):
+        every = list(walk_statements([loop]))
+        self.loop = loop
+        self.effects = Effects(loop)
+        self.inside = {s.name for s in every if isinstance(s, Let | For)}
+        self.accesses = list_accesses(loop.body)
+        self.is_innermost = sum(isinstance(s, For) for s in every) == 1
+        self.size = len(every)
+
+
 class Step:
     """A statement of a block whose nests are merged.
 
@@ -46,14 +68,14 @@ class Step:
       statement: the statement.
       effects: what it reads and writes.
       is_nest: True for a loop nest that may be merged.
-      plain: a copy of the nest without inner loops of a few iterations, once that is needed.
+      plain: a copy of the nest as a `Nest`, once that is needed.
     """
 
     def __init__(self, statement: Any):
         self.statement = statement
         self.effects = Effects(statement)
         self.is_nest = is_candidate(statement)
-        self.plain: For | None = None
+        self.plain: Nest | None = None
 
 
 class Fuser:
@@ -121,35 +143,36 @@ class Fuser:
                     return False
                 needed.append(k)
         first, second = self.find_plain(left), self.find_plain(right)
-        flat = is_innermost(first), is_innermost(second)
-        count = first.count.number or 0
+        flat = first.is_innermost
+        count = first.loop.count.number or 0
         is_long = count >= MIN_COUNT
-        if is_long and flat[0] != flat[1]:
+        if is_long and flat != second.is_innermost:
             return False
-        if is_long and flat[0] and not all(map(self.is_vectorized, (first, second))):
+        if first.size + second.size > MAX_STATEMENTS:
             return False
-        if len(list(walk_statements([first, second]))) > MAX_STATEMENTS:
+        if is_long and flat and not all(self.is_vectorized(n.loop) for n in (first, second)):
             return False
         if not may_merge(first, second):
             return False
-        variable = index_term(first.name, 0, count - 1)
-        Renaming({second.name: first.name}, {second.name: variable}).change_block(second.body)
-        first.body += second.body
-        self.merge(first.body)
-        self.merged += is_long and flat[0]
+        loop, later = first.loop, second.loop
+        variable = index_term(loop.name, 0, count - 1)
+        Renaming({later.name: loop.name}, {later.name: variable}).change_block(later.body)
+        loop.body += later.body
+        self.merge(loop.body)
+        self.merged += is_long and flat
         moved = sorted(needed[1:])
         kept = [k for k in range(place + 1, other) if k not in moved]
-        joined = Step(first)
-        joined.plain = first
+        joined = Step(loop)
+        joined.plain = Nest(loop)
         steps[place : other + 1] = [*[steps[k] for k in moved], joined, *[steps[k] for k in kept]]
         return True
 
-    def find_plain(self, step: Step) -> For:
+    def find_plain(self, step: Step) -> Nest:
         """Return a copy of a nest, whose loops of a few iterations are unrolled."""
         if step.plain is None:
-            (nest,) = copy_block([step.statement])
-            self.unroll(nest.body)
-            step.plain = nest
+            (loop,) = copy_block([step.statement])
+            self.unroll(loop.body)
+            step.plain = Nest(loop)
         return step.plain
 
     def is_vectorized(self, s: For) -> bool:
@@ -210,6 +233,8 @@ class Fuser:
                 if isinstance(s.atom, str) and s.atom not in self.assigned:
                     known[s.buffer, s.index] = s.atom
                 continue
+            if isinstance(s, Let):  # a new name: no element that is known has it
+                continue
             effects = Effects(s)
             for key in list(known):
                 terms = " ".join([t.text for t in key[1].terms])
@@ -232,32 +257,24 @@ def is_candidate(s: Statement) -> bool:
     return True
 
 
-def is_innermost(s: For) -> bool:
-    """Return True if no loop is in a loop."""
-    return not any(isinstance(x, For) for x in walk_statements(s.body))
-
-
-def may_merge(first: For, second: For) -> bool:
+def may_merge(first: Nest, second: Nest) -> bool:
     """Return True if iterations need nothing that other iterations of the other loop make.
 
     So each iteration of both loops must use its own part of a buffer: a range of indices whose
     place is the iteration times the length of the range.
     """
-    a, b = Effects(first), Effects(second)
-    inside = [
-        {x.name for x in walk_statements([s]) if isinstance(x, Let | For)} for s in (first, second)
-    ]
-    if (a.made - inside[0]) & (b.read | b.made) or (b.made - inside[1]) & a.read:
+    a, b = first.effects, second.effects
+    if (a.made - first.inside) & (b.read | b.made) or (b.made - second.inside) & a.read:
         return False
     for buffer in (a.stored & (b.stored | b.loaded)) | (a.loaded & b.stored):
         forms, low, high = set(), [], []
-        for loop, inner in zip((first, second), inside, strict=True):
-            for index in accesses(loop.body, buffer):
+        for nest in (first, second):
+            for index in nest.accesses[buffer]:
                 step, around, rest = 0, {}, index_number(index.constant)
                 for t, k in index.terms.items():
-                    if t.text == loop.name:
+                    if t.text == nest.loop.name:
                         step = k
-                    elif inner & set(find_names(t.text)):
+                    elif nest.inside & set(find_names(t.text)):
                         rest = rest.add(Index({t: k}))
                     else:
                         around[t.text] = k

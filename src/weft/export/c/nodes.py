@@ -161,6 +161,7 @@ class Copy:
 
 
 Statement = Let | Assign | Store | For | If | Switch | While | Call | Copy
+NESTING = (For, If, Switch, While)
 
 
 def blocks_in(statement: Any) -> Sequence[list[Statement]]:
@@ -181,8 +182,9 @@ def walk_statements(block: Sequence[Statement]) -> Iterator[Statement]:
     """Iterate over statements and their nested statements."""
     for statement in block:
         yield statement
-        for inner in blocks_in(statement):
-            yield from walk_statements(inner)
+        if isinstance(statement, NESTING):
+            for inner in blocks_in(statement):
+                yield from walk_statements(inner)
 
 
 def loads_in(statement: Statement) -> list[Load]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.export.c.index import Index, Term
@@ -112,12 +112,15 @@ class Effects:
         )
 
 
-def accesses(block: Sequence[Statement], buffer: Buffer) -> Iterator[Index]:
-    """Iterate over the indices at which statements read or write a buffer."""
+def list_accesses(block: Sequence[Statement]) -> dict[Buffer, list[Index]]:
+    """Return the indices at which statements read or write each buffer."""
+    found: dict[Buffer, list[Index]] = {}
     for s in walk_statements(block):
-        yield from (load.index for load in loads_in(s) if load.buffer is buffer)
-        if isinstance(s, Store) and s.buffer is buffer:
-            yield s.index
+        for load in loads_in(s):
+            found.setdefault(load.buffer, []).append(load.index)
+        if isinstance(s, Store):
+            found.setdefault(s.buffer, []).append(s.index)
+    return found
 
 
 def copy_block(block: Sequence[Statement]) -> list[Any]:
