@@ -600,8 +600,7 @@ TESTED_IN = {
     ),
     # the passes for CPUs, by the programs that they give
     "cpu/test_sorting.py": (
-        "core/form.py cpu/calls.py cpu/formula.py cpu/passes.py "
-        "cpu/rewriting.py cpu/scope.py"
+        "core/form.py cpu/calls.py cpu/formula.py cpu/passes.py cpu/rewriting.py cpu/scope.py"
     ),
     "cpu/test_cheap_programs.py": "cpu/clusters.py",
     "cpu/test_functions.py": "cpu/survey.py cpu/zetas.py primitives/kernels.py",
