@@ -125,9 +125,8 @@ class Run:
                 continue
             able = [p for p in self.peers if p.has_jax_api or p.impl == "numba"]
             able = [peer for peer in able if name in list_cases(peer.impl)]
-            for turn in range(self.effort.processes // 3):
-                for peer in in_turn(able, turn):
-                    self.note(peer, cases, first_calls(peer, name, cases))
+            for peer in able:  # once: seconds of compilation vary little, and there are 67 programs
+                self.note(peer, cases, first_calls(peer, name, cases))
             yield from (self.row(case) for case in cases if self.wanted(case))
 
     def served_rows(self, cache, *options):
