@@ -9,6 +9,7 @@ from inspect import ismodule
 import numpy as np
 import pytest
 import scipy.stats
+from mpmath import mp
 
 import weft
 import weft.numpy as jnp
@@ -60,7 +61,25 @@ def pareto_below(x, b):
 
 
 # Where SciPy itself cancels.
+def log_of_gamma(fun, x, a, loc=0.0, scale=1.0):
+    """The log of gamma's probability, which is finite also where SciPy's probability underflows."""
+    want = np.asarray(getattr(scipy.stats.gamma, fun)(x, a, loc, scale))
+    x, a = np.broadcast_arrays((x - loc) / scale, a)
+    for i in np.ndindex(want.shape):
+        if np.isneginf(want[i]) and 0 < x[i] < INF:
+            ends = (x[i], mp.inf) if fun == "logsf" else (0, x[i])
+            want[i] = mp.log(mp.gammainc(a[i], *ends, regularized=True))
+    return want
+
+
 BETTER = {
+    **{f"gamma.{f}": functools.partial(log_of_gamma, f) for f in ("logcdf", "logsf")},
+    "chi2.logcdf": lambda x, df, loc=0.0, scale=1.0: log_of_gamma(
+        "logcdf", x, df / 2, loc, 2 * scale
+    ),
+    "chi2.logsf": lambda x, df, loc=0.0, scale=1.0: log_of_gamma(
+        "logsf", x, df / 2, loc, 2 * scale
+    ),
     "pareto.cdf": pareto_below,
     "pareto.logcdf": lambda x, b: np.log(pareto_below(x, b)),
     "bernoulli.ppf": lambda q, p: np.where(

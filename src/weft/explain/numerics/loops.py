@@ -27,7 +27,7 @@ FIRST = 12  # iterations at the start of a loop, which are all recorded
 # Elements of all values of an iteration, between which records are computed after the loop: of a
 # recurrent network of 16 x 64, a record takes 100 us in the loop and 20 us after it. XLA compiles
 # loops over few elements as one function, where small operations have no overhead. With many
-# elements, the overhead matters less than 64 copies of each value.
+# elements, the overhead matters less than 32 copies of each value.
 MIN_AGAIN_ELEMENTS, MAX_AGAIN_ELEMENTS = 1 << 9, 1 << 14
 
 
