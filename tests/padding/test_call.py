@@ -281,7 +281,7 @@ def test_calls_of_every_kind_of_argument(kind):
 
 
 def test_a_call_at_the_size_of_a_bucket_runs_in_cpp():
-    """From the third call on, nothing of it runs in Python: neither padding nor a plan."""
+    """The third call and later ones run in C++ only, without a plan or padding in Python."""
     entered = []
 
     def f(x, w):

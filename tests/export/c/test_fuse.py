@@ -133,7 +133,7 @@ def test_a_place_that_changed_is_read_again():
     fuser.forward(block, {}, Renaming({}))
     assert [s.name for s in block if isinstance(s, Let)] == ["t7", "t10"]
     assert block[-1].args == ["t8", "t7"]
-    fuser.assigned = {"t1", "t8"}  # variables that change are no names of elements
+    fuser.assigned = {"t1", "t8"}  # a variable that changes does not name an element
     again = [Store(memory, place, "t8"), Assign("t8", "t6"), read("t9")]
     fuser.forward(again, {}, Renaming({}))
     assert len(again) == 3

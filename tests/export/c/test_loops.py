@@ -54,7 +54,7 @@ SUMS = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
 def test_sums_of_all_lengths(dtype):
-    """Under the sanitizers: lanes that are full, the rest, and lengths below that of the lanes."""
+    """Under the sanitizers: full lanes, the rest, and lengths that are shorter than the lanes."""
     calls = []
     with weft.enable_x64(dtype is np.float64):
         for n in (1, 7, 8, 9, 15, 16, 17, 24, 31):

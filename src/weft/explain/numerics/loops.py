@@ -182,7 +182,7 @@ def plan_loop(jaxpr: Jaxpr, consts: Sequence, writers: Sequence[Jaxpr], *fields:
 
 
 def runs_again(body: Body) -> bool:
-    """Return True if the records of a loop are to be computed after it, all at once."""
+    """Return True if the records of a loop are computed after it, all at once."""
     jaxpr = body.jaxpr
     carry = jaxpr.invars[body.carry.start : body.carry.stop]
     avals = [v.aval for v in carry]

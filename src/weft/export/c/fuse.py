@@ -40,7 +40,7 @@ CALLED = re.compile(r"(?<!weft_)\b(?!weft_|sqrtf?\b|fabsf?\b)[a-zA-Z]\w*\(")
 
 
 class Nest:
-    """A loop nest without inner loops of a few iterations, and what merging has to know of it.
+    """A loop nest without inner loops of a few iterations, and the facts that merging needs.
 
     Attributes:
       loop: the outer loop.
@@ -288,7 +288,7 @@ def may_merge(first: Nest, second: Nest) -> bool:
 
 
 def fold(block: list[Statement]) -> list[Statement]:
-    """Take the known branches, and name at once what is only assigned once."""
+    """Take the known branches, and name values that are assigned once."""
     out: list[Statement] = []
     for s in block:
         taken = evaluate(s.condition) if isinstance(s, If) else None
