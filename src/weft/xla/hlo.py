@@ -441,7 +441,7 @@ class Builder:
         function works on XLA's memory. Its other calls copy each array once more. XLA splits
         programs over devices by their name, and a buffer holds packed numbers as they are.
         """
-        packed = any(dtypes.itemsize_bits(a.dtype) % 8 for a in avals)
+        packed = any(a.dtype in dtypes.PACKED for a in avals)
         if self.platform == "cpu" and avals and not packed and not self.devices:
             return "xla_buffer_python_cpu_callback"
         platform = "gpu" if self.platform in GPUS else self.platform

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.export.c.index import Index, index_number, index_term
+from weft.export.c.names import find_names
 from weft.export.c.nodes import (
     Assign,
     Buffer,
@@ -29,7 +30,7 @@ from weft.export.c.nodes import (
     blocks_in,
     walk_statements,
 )
-from weft.export.c.rewrite import Effects, Renaming, copy_block, find_names, list_accesses
+from weft.export.c.rewrite import Effects, Renaming, copy_block, list_accesses
 
 MAX_UNROLLED = 4  # iterations of an inner loop that is written without a loop
 MIN_COUNT = 8  # iterations of an innermost loop that is worth merging: a vector of float32

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from weft.export.c.names import find_names
 from weft.export.c.nodes import (
     Assign,
     Buffer,
@@ -19,15 +18,13 @@ from weft.export.c.nodes import (
 )
 from weft.export.c.sizes import is_at_least
 
-NAME = re.compile(r"\b[ti]\d+\b")
-
 
 def names_read(statement: Let) -> set[str]:
     """Return the variables that the value of a new variable reads."""
     texts = [statement.pattern]
     for a in statement.args:
         texts.append(a.index.text if isinstance(a, Load) else str(a))
-    return set(NAME.findall(" ".join(texts)))
+    return set(find_names(" ".join(texts)))
 
 
 def list_written(block: list[Statement]) -> tuple[set[str], set[Buffer]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from weft.export.c.index import Index, Term, index_number, index_term
 from weft.export.c.kinds import KINDS, write_number
+from weft.export.c.names import find_names
 from weft.export.c.nodes import (
     Assign,
     Buffer,
@@ -19,7 +20,7 @@ from weft.export.c.nodes import (
     blocks_in,
     walk_statements,
 )
-from weft.export.c.rewrite import Renaming, copy_block, find_names, read_texts
+from weft.export.c.rewrite import Renaming, copy_block, read_texts
 
 KIND_OF = {k.computed: k for k in KINDS.values() if k.name in ("f32", "f64")}
 LANES = 8  # of a sum: a vector register of AVX2 has 8 float32 numbers

@@ -8,10 +8,10 @@ slots, one after another; each slot is as large as the largest buffer in it.
 from __future__ import annotations
 
 import collections
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from weft.export.c.names import find_names
 from weft.export.c.nodes import (
     Assign,
     Buffer,
@@ -38,13 +38,12 @@ from weft.export.dims import Size
 ALIGNMENT = 16  # bytes, as vectors of most processors want it
 MAX_LOCAL = 64  # bytes of an array that is a local one, and
 MAX_LOCALS = 4096  # of all of them: stacks of small devices are small
-NAME = re.compile(r"\b[ti]\d+\b")
 
 
 def drop_unused(block: list[Statement], extra: str = "") -> None:
     """Take out variables that nothing reads, and blocks that have nothing in them."""
     while True:
-        counts = collections.Counter(NAME.findall("\n".join([*print_block(block), extra])))
+        counts = collections.Counter(find_names("\n".join([*print_block(block), extra])))
         assigned = collections.Counter(
             s.name for s in walk_statements(block) if isinstance(s, Assign)
         )

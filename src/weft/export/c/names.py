@@ -18,6 +18,12 @@ MATH = re.compile(r"^c?(a?(sin|cos|tan)h?2?|exp2?|expm1|log(1p|2|10|b)?|pow|sqrt
                   r"floor|ceil|round|trunc|fmod|erfc?|hypot|ldexp|nextafter|real|imag|proj|conj|"
                   r"copysign|nearbyint|isfinite|lgamma|tgamma)f?$")  # fmt: skip
 INTERNAL = re.compile(r"^([tibcxs]\d+|weft_.*|apply_.*|_.*)$")
+NAME = re.compile(r"\b[ti]\d+\b")  # a variable that the exporter has named
+
+
+def find_names(text: str) -> list[str]:
+    """Return the variables in a text of C that the exporter has named."""
+    return NAME.findall(text)
 
 
 def make_identifier(text: str) -> str:

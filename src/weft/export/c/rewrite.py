@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.export.c.index import Index, Term
+from weft.export.c.names import NAME, find_names
 from weft.export.c.nodes import (
     Assign,
     Buffer,
@@ -26,13 +26,6 @@ from weft.export.c.nodes import (
     loads_in,
     walk_statements,
 )
-
-NAME = re.compile(r"\b[ti]\d+\b")
-
-
-def find_names(text: str) -> list[str]:
-    """Return the variables in a text of C."""
-    return NAME.findall(text)
 
 
 def atoms_in(s: Statement) -> Sequence[Any]:
