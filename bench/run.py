@@ -112,9 +112,8 @@ class Run:
         for name, cases in PROGRAMS.items():
             if not any(map(self.wanted, cases)):
                 continue
-            for turn in range(self.effort.processes // 3):
-                for peer in filter(lambda peer: peer.has_jax_api, in_turn(self.peers, turn)):
-                    self.note(peer, cases, time_program(name, peer.impl))
+            for peer in filter(lambda peer: peer.has_jax_api, self.peers):  # once: takes minutes
+                self.note(peer, cases, time_program(name, peer.impl))
             yield from (self.row(case) for case in cases if self.wanted(case))
 
     def first_rows(self):
