@@ -29,7 +29,7 @@ def test_doctests():
     check_examples(ops)
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int32, np.uint8, bool, jnp.bfloat16])
 @pytest.mark.parametrize("name", REDUCE)
 def test_segments(name, dtype, rng):
@@ -120,7 +120,7 @@ def test_errors(call, error, message):
         call(np.ones(3, np.float32))
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("rest", [(), (2,)])
 @pytest.mark.parametrize("zeros", [(), (1,), (1, 2), (0, 4, 5)])
 def test_derivatives_of_products_of_segments(zeros, rest):

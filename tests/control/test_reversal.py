@@ -206,7 +206,7 @@ def close(got, want):
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @pytest.mark.parametrize("how", [{}, {"checkpoints": 1}, {"checkpoints": 3}, {"max_steps": 160}])
 @pytest.mark.parametrize("f", [*PROGRAMS.values(), custom_vjp_in_while], ids=lambda f: f.__name__)
 def test_gradients_are_those_of_the_unrolled_loop(f, how):
@@ -215,7 +215,7 @@ def test_gradients_are_those_of_the_unrolled_loop(f, how):
     close(jit(grad(loop))(X), grad(python)(X))
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("f", PROGRAMS.values(), ids=lambda f: f.__name__)
 def test_gradients_under_vmap(f):
     loop, python = scalar(f, lax), scalar(f, Python)
@@ -224,7 +224,7 @@ def test_gradients_under_vmap(f):
     close(jit(grad(lambda xs: vmap(loop)(xs).sum()))(XS), want)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("f", PROGRAMS.values(), ids=lambda f: f.__name__)
 def test_second_derivatives(f):
     loop = scalar(f, lax)

@@ -45,7 +45,7 @@ def varied(fun, names):
     return lambda x: lax.pcast(fun(x), names, to="varying")
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("check_vma", [True, False])
 @rows
 def test_on_devices(row, check_vma):
@@ -54,7 +54,7 @@ def test_on_devices(row, check_vma):
     check(over(ONE, fun, "i", check_vma=check_vma)(xs), expected(row, xs))
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("dtype", ["int32", "complex64", "bool", "bfloat16", "int8"])
 @pytest.mark.parametrize("name", [
     "psum", "psum-uneven", "pmax", "pmax-groups", "pmin-uneven", "all_gather", "psum_scatter",
@@ -82,7 +82,7 @@ def test_beside_another_axis_of_the_mesh(row):
     check(f(pair), np.stack([expected(row, xs) for xs in pair]))
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("check_vma", [True, False])
 @pytest.mark.parametrize("names", [("i", "j"), ("j", "i")])
 @rows
@@ -92,7 +92,7 @@ def test_two_axes_of_the_mesh(row, names, check_vma):
     check(over(SQUARE, fun, names, check_vma=check_vma)(xs), expected(row, xs))
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("names", [("i", "v"), ("v", "i")])
 @rows
 def test_an_axis_of_the_mesh_with_one_of_a_vmap(row, names):
@@ -105,7 +105,7 @@ def test_an_axis_of_the_mesh_with_one_of_a_vmap(row, names):
     check(over(SQUARE, fun, "i")(square(xs)), square(want))
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("row", LINEAR.values(), ids=LINEAR)
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_derivatives_on_devices(row, check_vma):

@@ -221,7 +221,7 @@ def pair(name, check_vma):
     return on_line(own, (P(), P("x")), P(), check_vma=check_vma), whole
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @programs
 @checks
 def test_values_and_gradients(name, check_vma):
@@ -232,7 +232,7 @@ def test_values_and_gradients(name, check_vma):
     close(jit(value_and_grad(f, (0, 1)))(W, X), want)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @both(PROGRAMS)
 def test_forward_mode_and_maps(case):
     name, _ = case
@@ -250,7 +250,7 @@ def test_forward_mode_and_maps(case):
     close(summed(f), summed(whole))
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @both(n for n in PROGRAMS if n not in REVERSE_ONLY | ONCE)
 def test_second_derivatives(case):
     f, whole = pair(*case)
