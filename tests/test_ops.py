@@ -142,7 +142,7 @@ def test_derivatives_of_products_of_segments(zeros, rest):
     ]
     with weft.enable_x64(True):
         for derivative in (weft.grad, weft.hessian, lambda f: weft.jacfwd(weft.jit(f))):
-            found, want = (derivative(f)(x) for f in losses)
+            found, want = (weft.jit(derivative(f))(x) for f in losses)
             np.testing.assert_allclose(found, want, atol=1e-12)
         mapped = weft.vmap(weft.grad(losses[0]))(np.stack([x, 2 * x]))
-        np.testing.assert_allclose(mapped[1], weft.grad(losses[1])(2 * x), atol=1e-12)
+        np.testing.assert_allclose(mapped[1], weft.jit(weft.grad(losses[1]))(2 * x), atol=1e-12)
