@@ -9,6 +9,7 @@ marked `sample(one_in=n)` runs one of n of its cases, the same ones in every run
 import collections
 import functools
 import gc
+import heapq
 import itertools
 import zlib
 from collections.abc import Iterator, Sequence
@@ -66,24 +67,29 @@ def sample(cases: Sequence[pytest.Function], count: int) -> set[str]:
 
     often = collections.Counter(itertools.chain(*map(values, cases)))
 
-    def met(case: pytest.Function) -> set:
+    def met(case: pytest.Function) -> tuple[set, set]:
         shared = [value for value in values(case) if often[value] > 1]
-        return {*shared, *itertools.combinations(shared, 2)}
+        return set(shared), set(itertools.combinations(shared, 2))
 
-    def gain(case: pytest.Function) -> tuple[int, int]:
-        new = met(case) - seen
-        return sum(isinstance(x[0], str) for x in new), len(new)
-
-    left = sorted(cases, key=lambda case: zlib.crc32(case.nodeid.encode()))
-    seen: set = set()
+    # A gain only shrinks while cases are chosen: whatever still has its last gain and leads, leads.
+    left = []
+    for place, case in enumerate(sorted(cases, key=lambda case: zlib.crc32(case.nodeid.encode()))):
+        singles, pairs = met(case)
+        left.append((-len(singles), -len(pairs), place, case.nodeid, singles, pairs))
+    heapq.heapify(left)
     chosen: set[str] = set()
+    seen: set = set()
     while left:
-        best = max(left, key=gain)
-        if len(chosen) >= count and gain(best)[0] == 0:
+        old_singles, old_pairs, place, nodeid, singles, pairs = left[0]
+        singles, pairs = singles - seen, pairs - seen
+        if (-len(singles), -len(pairs)) != (old_singles, old_pairs):
+            heapq.heapreplace(left, (-len(singles), -len(pairs), place, nodeid, singles, pairs))
+            continue
+        if len(chosen) >= count and not singles:
             break
-        left.remove(best)
-        chosen.add(best.nodeid)
-        seen |= met(best)
+        heapq.heappop(left)
+        chosen.add(nodeid)
+        seen |= singles | pairs
     return chosen
 
 

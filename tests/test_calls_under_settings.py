@@ -65,7 +65,7 @@ def find_failures(name: str, fun: Callable, args: tuple, options: dict) -> list[
     return wrong
 
 
-@pytest.mark.sample(one_in=40)
+@pytest.mark.sample(one_in=80)
 @pytest.mark.parametrize("group", test_calls.GROUPS)
 def test_whatever_runs_by_default_runs_under_settings(group, monkeypatch, tmp_path):
     wrong, stage = [], test_calls.stage

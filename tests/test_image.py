@@ -55,7 +55,7 @@ def test_resize(method, antialias, rng):
     close(resize(x, shape, method, antialias), want)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("size", [229, 77, 603])
 @pytest.mark.parametrize("antialias", [True, False])
 @pytest.mark.parametrize("method", [*KERNELS, "area", "cubic-pytorch"])
@@ -76,7 +76,7 @@ def test_a_large_image_is_resampled_by_blocks(method, antialias, size, rng):
     close(slope, wanted, 1e-4)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.skipif(bool(load_kernels()), reason="the kernels are not built")
 @pytest.mark.parametrize("antialias", [True, False])
 @pytest.mark.parametrize("method", KERNELS)

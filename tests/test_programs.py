@@ -477,7 +477,7 @@ INDICES = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("index", INDICES, ids=str)
 def test_reading_and_writing_mixed_indices(index):
     host = np.arange(60.0, dtype=np.float32).reshape(4, 3, 5)
@@ -539,7 +539,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_transformations_agree(name, double, rng):
     f = FUNCTIONS[name]

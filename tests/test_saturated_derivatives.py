@@ -86,7 +86,7 @@ ROWS = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("name", ROWS)
 def test_derivatives_where_values_saturate(name):
     fun, exact, points = ROWS[name]
@@ -188,7 +188,7 @@ def expand(exact, x, order):
         return [*found, (e - 2 * d + 2 * b - a) / (2 * h**3)][: order + 1]
 
 
-@pytest.mark.sample(one_in=10)
+@pytest.mark.sample(one_in=20)
 @pytest.mark.parametrize("name", TAILS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_tails_and_their_derivatives(name, dtype):

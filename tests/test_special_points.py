@@ -38,7 +38,7 @@ def differentiate(fun, points, dtype=jnp.float32):
     return [x[: len(points)] for x in found]
 
 
-@pytest.mark.sample(one_in=16)
+@pytest.mark.sample(one_in=32)
 @pytest.mark.parametrize("row", EXISTING, ids=lambda row: row.name)
 def test_where_derivatives_exist(row):
     first, forward, reverse = differentiate(row.fun, row.points)
@@ -108,7 +108,7 @@ def test_of_other_dtypes(dtype, row):
                 )  # limits are next to the point
 
 
-@pytest.mark.sample(one_in=16)
+@pytest.mark.sample(one_in=32)
 @pytest.mark.parametrize("choice", CHOSEN, ids=lambda c: f"{c.name} {c.point}")
 def test_where_they_are_chosen(choice):
     first, forward, reverse = differentiate(choice.fun, [choice.point])

@@ -248,7 +248,7 @@ def names_operands(text, args):
     return {m.group() for m in OURS.finditer(text.partition("got")[2].partition(". ")[0])} <= known
 
 
-@pytest.mark.sample(one_in=20)
+@pytest.mark.sample(one_in=40)
 @pytest.mark.parametrize("group", test_calls.GROUPS)
 def test_calls_that_run_by_default_run_under_both_settings(group, monkeypatch):
     """The calls of test_calls.py, sparse arrays and expressions among them."""
@@ -273,7 +273,7 @@ def test_calls_that_run_by_default_run_under_both_settings(group, monkeypatch):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @pytest.mark.parametrize("law", CASES)
 def test_distributions(law):
     """Every function of a distribution, of operands of one rank and dtype, and its derivatives.

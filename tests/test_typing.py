@@ -68,7 +68,7 @@ def run_pyright(folder):
     return {place(d): d["message"] for d in found}
 
 
-@pytest.mark.parametrize("check", [run_mypy, run_pyright])
+@pytest.mark.parametrize("check", [run_mypy, pytest.param(run_pyright, marks=pytest.mark.slow)])
 def test_checkers_take_what_is_right_and_nothing_else(check, tmp_path):
     found = check(tmp_path)
     lines = (PROGRAMS / "wrong.py").read_text().splitlines()

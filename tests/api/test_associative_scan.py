@@ -12,7 +12,7 @@ from weft.errors import PytreeError, ShapeError
 XS = np.arange(6.0, dtype=np.float32).reshape(3, 2)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, 8, 13])
 def test_prefixes(n, reverse):

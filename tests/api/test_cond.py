@@ -256,7 +256,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @pytest.mark.parametrize("name", TRANSFORMS)
 @pytest.mark.parametrize(
     "fun, python",
@@ -278,7 +278,7 @@ def test_transformations_are_those_of_the_branch_taken(name, fun, python):
                 close(transform(fun)(x), want, 1e-4)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("fun", [smooth, nested, apart])
 @pytest.mark.parametrize("name", ["value", "jvp", "grad", "hessian", "jit grad"])
 def test_mapped_predicates_agree_with_a_loop(name, fun):
@@ -312,7 +312,7 @@ def solutions(A, x):
     return jnp.sum(jnp.linalg.solve(jnp.eye(2) + A @ A.T, jnp.ones(2) / x))
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("call", [lambda f: f, jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("branch", [products, products_of_rows, quotients, solutions])
 def test_rows_that_do_not_choose_a_branch_add_nothing_to_what_rows_share(branch, call):

@@ -195,7 +195,7 @@ USES = {
 }
 
 
-@pytest.mark.sample(one_in=160)
+@pytest.mark.sample(one_in=320)
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("place", [inside, narrow, in_parts])
 @pytest.mark.parametrize("body", BODIES)

@@ -107,7 +107,7 @@ def right(kind, c):
     return f
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("kind", [custom_jvp, custom_vjp])
 @pytest.mark.parametrize("outer", WORDS)
 @pytest.mark.parametrize("inner", WORDS)

@@ -33,7 +33,7 @@ from weft.experimental import checkify, io_callback
 from weft.sharding import AbstractMesh, AxisType, NamedSharding, reshard, use_abstract_mesh
 
 FILE = Path(__file__).parents[1] / "golden/refusals_api.txt"
-AUTO = AbstractMesh((2, 3), ("a", "b"))
+AUTO = AbstractMesh((2, 3), ("a", "b"), AxisType.Auto)  # since jaxlib 0.12 not the default
 EXPLICIT = AbstractMesh((2, 3), ("a", "b"), AxisType.Explicit)
 V, M = np.ones(3, np.float32), np.ones((2, 3), np.float32)
 HALF, INT, CPX = V.astype(np.float16), np.arange(3, dtype=np.int32), V.astype(np.complex64)
@@ -235,7 +235,7 @@ CALLS = {
     "concatenate over explicit axes": over_explicit(lambda x=P("a"), y=P("a"), dimension=0: lax.concatenate([lie(x, WIDE), lie(y, WIDE)], dimension)),
     "with_sharding_constraint": lambda x=M, spec=P("a"), mesh=AUTO: lax.with_sharding_constraint(x, NamedSharding(mesh, spec)),
     "reshard": lambda x=M, spec=P("a"), mesh=EXPLICIT: reshard(x, NamedSharding(mesh, spec)),
-    "AbstractMesh": lambda axis_sizes=(2, 3), axis_names=("a", "b"), axis_types=None: AbstractMesh(axis_sizes, axis_names, axis_types),
+    "AbstractMesh": lambda axis_sizes=(2, 3), axis_names=("a", "b"), axis_types=AxisType.Auto: AbstractMesh(axis_sizes, axis_names, AxisType.Auto if axis_types is None else axis_types),
     "NamedSharding": lambda mesh=AUTO, spec=P("a"): NamedSharding(mesh, spec).shard_shape((6, 6)),
     "P": lambda first="a", second=None, unreduced=frozenset(): P(first, second, unreduced=unreduced),
     "new_ref": lambda x=V: weft.new_ref(x)[...],

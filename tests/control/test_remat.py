@@ -80,7 +80,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_every_transform_gives_what_it_gives_without(program, transform):
@@ -91,7 +91,7 @@ def test_every_transform_gives_what_it_gives_without(program, transform):
     weft.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5), got, want)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("policy", POLICIES[1:])
 def test_a_policy_changes_no_value(policy):
     cp = functools.partial(checkpoint, policy=policy)

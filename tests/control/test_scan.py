@@ -172,7 +172,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.sample(one_in=12)
+@pytest.mark.sample(one_in=24)
 @pytest.mark.parametrize("program", [*PROGRAMS, with_rules], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_transformed_like_a_loop_in_python(program, name):
@@ -189,7 +189,7 @@ def test_transformed_like_a_loop_in_python(program, name):
 AXES = [(0, None, None), (None, 1, None), (None, None, 0), (None, None, 1), (1, 0, 2), (2, None, 1)]
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("program", [*PROGRAMS, with_rules], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("axes", AXES, ids=str)
 def test_mapped_like_a_loop_in_python(program, axes):

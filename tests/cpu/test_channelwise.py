@@ -30,7 +30,7 @@ def full(x, k):
     return out[0, ..., 0]
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize(
     ("way", "shapes"), [(w, s) for w, cases in WAYS.items() for s in cases], ids=str
 )
@@ -173,7 +173,7 @@ LAYOUTS = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     ("channels", "size", "given"),

@@ -127,7 +127,7 @@ OF_BITS = {
 }
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("dtype", [*ALL, "bool"])
 def test_its_bits_are_those_of_xla(dtype, as_for_users):
     found = {} if dtype == "bool" else dict(OF_ALL)
@@ -151,7 +151,7 @@ def test_its_bits_are_those_of_xla(dtype, as_for_users):
                 assert_same_bits(ours[name], want)
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "float32"])
 def test_what_the_kernel_has_not_is_left_to_xla(dtype):
     x, y, z = (draw(dtype, seed=k) for k in range(3))

@@ -363,14 +363,14 @@ def test_the_usual_dtype_is_for_the_kernel(name):
     assert agrees(name, dtype)
 
 
-@pytest.mark.sample(one_in=48)
+@pytest.mark.sample(one_in=96)
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d.name not in NARROW], ids=str)
 @pytest.mark.parametrize("name", ROWS)
 def test_dtypes_of_whole_bytes(name, dtype):
     agrees(name, dtype)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d.name in NARROW], ids=str)
 @pytest.mark.parametrize("name", ROWS)
 def test_dtypes_that_are_packed(name, dtype):

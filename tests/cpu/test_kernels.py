@@ -161,7 +161,7 @@ def order_badly(n, lanes):
     return ranks
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @needs_kernels
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
@@ -240,7 +240,7 @@ def test_many_rows_and_threads():
         assert_same_bits(found, expected)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @needs_kernels
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind != "c"], ids=str)
 def test_the_largest_and_their_places(dtype):
@@ -252,7 +252,7 @@ def test_the_largest_and_their_places(dtype):
         assert_same_bits(*both(fun, *[x for x, _ in calls]))
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @needs_kernels
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_partitions(dtype):
@@ -312,7 +312,7 @@ CUMULATIVE = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @needs_kernels
 @pytest.mark.parametrize("name", CUMULATIVE)
 def test_running_reductions(name):
@@ -346,7 +346,7 @@ def test_running_reductions(name):
         np.testing.assert_allclose(found[2 * i + 1], z, rtol=2e-7 if i >= len(ints) else 0)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @needs_kernels
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64", "complex64"])
 def test_running_reductions_of_short_rows_and_few_lanes(dtype):
@@ -543,7 +543,7 @@ SUMMED = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @needs_kernels
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_sums_of_what_is_not_nan(dtype):

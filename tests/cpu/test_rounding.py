@@ -74,7 +74,7 @@ FUNCTIONS = {
 BINARY = (lax.max, lax.min, lax.add, lax.sub, lax.mul, lax.div, lax.pow)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("op", sorted(ROUNDED))
 def test_every_number_is_rounded_as_by_the_engine(op, as_for_users, monkeypatch):
     fun = FUNCTIONS[op]
@@ -146,7 +146,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_give_what_they_gave(name, as_for_users, monkeypatch):
     fun, count = PROGRAMS[name]

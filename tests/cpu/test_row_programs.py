@@ -85,7 +85,7 @@ UNARY = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @BOTH
 @pytest.mark.parametrize("name", UNARY)
 def test_every_number(name, dtype):
@@ -159,7 +159,7 @@ def test_conversions(dtype):
     np.testing.assert_array_equal(bits(np.asarray(weft.jit(lambda x: x.astype(other))(half))), want)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @BOTH
 @pytest.mark.parametrize("size", [1024, 1025, 1039, 1040, 2047, 16384, 16389, 70001])
 def test_all_sizes(size, dtype):
@@ -171,7 +171,7 @@ def test_all_sizes(size, dtype):
         assert_rounded(weft.jit(fun)(x, y), np.asarray(want, np.float64), dtype)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @BOTH
 @pytest.mark.parametrize("size", [65536, 70001])
 def test_scalars_that_are_computed_beside_arrays(size, dtype):
@@ -218,7 +218,7 @@ ROWS = {
 }
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @BOTH
 @pytest.mark.parametrize("shape", [(37, 1003), (64, 64), (3, 4096), (1, 2000), (2, 3, 777)])
 @pytest.mark.parametrize("name", ROWS)

@@ -74,7 +74,7 @@ def write(way, x, i, u):
         x[i] = u if WAYS[way] is None else WAYS[way](x[i], u)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
 @pytest.mark.parametrize("length", [3, 200, 256, 300, 5000])
 def test_counts_in_pieces_are_numpys(dtype, length, rng):

@@ -291,7 +291,7 @@ def answers(m, x, y, number, axes):
     return [f(c, axis) for c in cells for axis in axes for f in (m.any, m.all, m.sum)]
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("dtype", COMPARED.split())
 def test_answers_to_comparisons(dtype, rng):
     """Answers for one long row, for rows, and for lanes, mostly with a single value."""

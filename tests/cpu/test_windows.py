@@ -16,7 +16,7 @@ from weft.primitives.elementwise import ge_p, le_p, mul
 from weft.primitives.slicing import pad
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("shape, axis", [((1, 1), 0), ((1, 1), 1), ((1, 2), 0), ((1, 3, 1), 0)])
 def test_sums_over_a_padded_element(shape, axis, as_for_users):
     """XLA:CPU folds the padding into the windows, and adds wrongly.
@@ -55,7 +55,7 @@ def test_both_ways_to_scatter_agree(monkeypatch, size, strides, padding):
         assert "select_and_scatter" in by_windows.lower(source, x).as_text()
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize(
     ("shape", "size", "strides", "padding"),

@@ -163,7 +163,7 @@ TRANSFORMED = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_under_transformations(name, ordered, printed):

@@ -92,7 +92,7 @@ def run(opt, update):
     return state
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_same_parameters_as_jax(name):
     opt = make(name)
@@ -115,7 +115,7 @@ def test_a_scan_of_steps_is_a_loop_of_steps(name):
     np.testing.assert_allclose(flat(opt.params_fn(state)), JAX_CONSTANT[name], 1e-5, 2e-6)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("step_size", [0.1, optimizers.exponential_decay(0.1, 10, 0.5)])
 def test_shapes_and_dtypes_stay(name, step_size):

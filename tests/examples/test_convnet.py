@@ -29,6 +29,7 @@ def test_a_run_reaches_the_bar_and_draws(tmp_path):
         assert is_picture(tmp_path / "new" / f"convnet_{name}.png")
 
 
+@pytest.mark.slow
 def test_an_untrained_network_misses_the_bar(example, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sys, "argv", ["convnet.py", "--out", str(tmp_path)])
     untrained = lambda epochs, key, *sets: (example.init_params(key, (-1, 8, 8, 1))[1], [])

@@ -10,6 +10,7 @@ from tests.examples.running import is_picture, load_example, run_example
 example = load_example("data_parallel")
 
 
+@pytest.mark.slow
 def test_small_run_is_that_of_one_device(tmp_path):
     """A step that forgets to add the gradients up has copies that differ, and another loss."""
     done = run_example("data_parallel", "--epochs", 4, "--out", tmp_path)

@@ -34,6 +34,7 @@ def rival(kernel):
     return process.fit(PLACES, HEIGHTS)
 
 
+@pytest.mark.slow
 def test_small_run_beats_ridge_regression(tmp_path, monkeypatch):
     # LAPACK's threads wait by spinning, which is ten times slower on a machine with other work
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")

@@ -20,6 +20,7 @@ def example():
     return load_example("logistic")
 
 
+@pytest.mark.slow
 def test_a_run_reaches_the_bar_and_draws(tmp_path):
     done = run_example_here("logistic", "--steps", 400, "--out", tmp_path / "new")
     assert done.returncode == 0, done.stdout + done.stderr

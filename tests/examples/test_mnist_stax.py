@@ -27,6 +27,7 @@ def test_a_run_reaches_the_bar_and_draws(tmp_path):
     assert is_picture(tmp_path / "new" / "mnist_stax.png")
 
 
+@pytest.mark.slow
 def test_one_epoch_misses_the_bar(example, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sys, "argv", ["mnist_stax.py", "--epochs", "1", "--out", str(tmp_path)])
     monkeypatch.setattr(example, "plot", lambda *_: None)

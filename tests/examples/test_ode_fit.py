@@ -62,6 +62,7 @@ def test_the_posterior_and_its_gradient_are_scipys(ode_fit):
         np.testing.assert_allclose(slope[k], (near[0] - near[1]) / 2e-4, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_parameters_of_drawn_data_are_found(ode_fit):
     truth = LOG_PARAMS.copy()
     truth[6:] = np.log(0.1)
@@ -76,6 +77,7 @@ def test_the_parameters_of_drawn_data_are_found(ode_fit):
     np.testing.assert_allclose(error[6:], 1 / np.sqrt(2 * 21), rtol=0.2)
 
 
+@pytest.mark.slow
 def test_the_fit_agrees_with_the_published_posterior(tmp_path):
     done = run_example_here("ode_fit", "--starts", 4, "--draws", 20, "--out", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -17,7 +17,8 @@ SMALL = ["--steps", 6, "--width", 16, "--layers", 1, "--heads", 2, "--context", 
 ARGS = types.SimpleNamespace(width=16, heads=2, layers=2, context=8, batch=4)
 
 
-@pytest.mark.parametrize("processes", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
 def test_small_run_is_that_of_one_device(processes, tmp_path):
     """A sum too few is another loss, and a needless one is counted."""
     done = run_example("tensor_parallel", *SMALL, "--processes", processes, "--out", tmp_path)

@@ -41,6 +41,7 @@ def test_a_run_reaches_the_bar_and_draws(tmp_path):
         assert is_picture(tmp_path / "new" / f"vae_{name}.png")
 
 
+@pytest.mark.slow
 def test_an_untrained_model_misses_the_bar(example, params, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sys, "argv", ["vae.py", "--out", str(tmp_path)])
     monkeypatch.setattr(example, "train", lambda *_: (params, None))

@@ -240,7 +240,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_through_programs(name):
     found = terms(PROGRAMS[name], 3)

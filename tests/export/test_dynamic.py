@@ -162,7 +162,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
     f, texts, calls = PROGRAMS[name]
@@ -180,7 +180,7 @@ def test_programs(name):
                 np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.sample(one_in=16)
+@pytest.mark.sample(one_in=32)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_rules_do_not_compare_the_size_of_a_mapped_axis(row):
     (size,) = export.symbolic_shape("b")
@@ -247,7 +247,7 @@ OF_A_VECTOR = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("name", OF_A_VECTOR)
 def test_functions_of_a_vector_of_a_symbolic_size(name):
     f, data = OF_A_VECTOR[name], np.array([3, 0, 1, 2, 0, 7, 5], np.float32)

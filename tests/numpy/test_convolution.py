@@ -94,7 +94,7 @@ def test_windows(name):
         np.testing.assert_array_equal(getattr(jnp, name)(9), getattr(np, name)(9))
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("beta", [0.0, 2.5, 14.0, -3.0])
 def test_kaiser(beta):
     for M in (0, 1, 2, 7):

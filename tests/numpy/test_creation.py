@@ -147,7 +147,7 @@ def test_dlpack_shares_memory_or_says_why_not(dtype):
 # --- of constants ---------------------------------------------------------------------------
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("shape", [3, (2, 3), [2, 3], (), (0, 2), (200, 100)])
 @pytest.mark.parametrize("name", ["zeros", "ones", "empty"])
 def test_constants(name, shape):

@@ -89,7 +89,7 @@ def test_a_number_of_repeats_is_not_looked_at_by_numpy():
         jnp.repeat(x, -1)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.float32, np.complex64])
 @pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((3, 5), -1), ((3, 5), None), ((0,), 0)])
 @pytest.mark.parametrize("values", [1, [1], [1, 0, 1]])

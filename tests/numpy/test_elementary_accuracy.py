@@ -17,7 +17,7 @@ LOOSE = {
 CASES = [(name, dtype) for dtype, names in elementary_accuracy.FUNCTIONS.items() for name in names]
 
 
-@pytest.mark.sample(one_in=32)
+@pytest.mark.sample(one_in=64)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_accuracy(name, dtype):
     worst, where = elementary_accuracy.measure(name, dtype)

@@ -151,7 +151,7 @@ def find_differences(dtype, names, run):
     return wrong
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @pytest.mark.parametrize("case", [f"{d}-{i}" for d in [*INTEGERS, *FLOATS] for i in range(3)])
 def test_compiled_functions_at_the_extremes(case):
     dtype, part = case.split("-")

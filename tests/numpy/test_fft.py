@@ -32,7 +32,7 @@ def check(name, x, *args, **kwargs):
     )
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", ONE)
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
 def test_one_axis(name, norm, rng):
@@ -74,7 +74,7 @@ def test_double_precision(rng):
         assert jnp.fft.fftfreq(4).dtype == np.float64
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", ["fft", "rfft", "irfft", "hfft", "rfftn", "irfftn"])
 def test_derivatives(name, rng):
     with config.scope(enable_x64=True):

@@ -59,7 +59,7 @@ def run_all(fun, expressions, *operands):
     return xs, weft.jit(program)(xs, arrays)
 
 
-@pytest.mark.sample(one_in=15)
+@pytest.mark.sample(one_in=30)
 @pytest.mark.parametrize("seed", range(CASES))
 def test_reading_under_jit(seed):
     rng = np.random.default_rng(seed)
@@ -68,7 +68,7 @@ def test_reading_under_jit(seed):
     check(found, [x[e.clamp()] for x, e in zip(xs, expressions, strict=True)], expressions)
 
 
-@pytest.mark.sample(one_in=15)
+@pytest.mark.sample(one_in=30)
 @pytest.mark.parametrize("seed", range(CASES))
 def test_reading_with_a_mode_under_jit(seed):
     rng = np.random.default_rng(100 + seed)
@@ -85,7 +85,7 @@ def test_reading_with_a_mode_under_jit(seed):
     check(found, wanted, expressions)
 
 
-@pytest.mark.sample(one_in=15)
+@pytest.mark.sample(one_in=30)
 @pytest.mark.parametrize("seed", range(CASES))
 def test_writing_under_jit(seed):
     rng = np.random.default_rng(200 + seed)
@@ -103,7 +103,7 @@ def test_writing_under_jit(seed):
     check(found, wanted, expressions)
 
 
-@pytest.mark.sample(one_in=30)
+@pytest.mark.sample(one_in=60)
 @pytest.mark.parametrize("seed", range(CASES))
 def test_reading_and_writing_now(seed):
     rng = np.random.default_rng(300 + seed)
@@ -118,7 +118,7 @@ def test_reading_and_writing_now(seed):
         check([after], [write_dropped(x, e, op, values)], [e])
 
 
-@pytest.mark.sample(one_in=15)
+@pytest.mark.sample(one_in=30)
 @pytest.mark.parametrize("seed", range(CASES))
 def test_gradients(seed):
     """Gradients of sum(w * x[index]) in x, and of sum(w * x.at[index].add(y)), and set, in both."""
@@ -144,7 +144,7 @@ def test_gradients(seed):
         check([of_x], [write_dropped(w, e, "set", 0) if replaces else w], [e])
 
 
-@pytest.mark.sample(one_in=15)
+@pytest.mark.sample(one_in=30)
 @pytest.mark.parametrize("seed", range(CASES))
 def test_vmap(seed):
     """Over the array, over the arrays in the index, and over both."""

@@ -20,7 +20,7 @@ def write_in_numpy(x, i, op, v):
     return y
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers_at_the_ends_of_their_dtype(dtype):
     info = np.iinfo(dtype)
@@ -90,7 +90,7 @@ def test_an_index_that_no_int32_holds_is_out_of_bounds():
                 act(x)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("run", [lambda f: f, weft.jit])
 def test_numbers_of_different_dtypes_in_one_index(run, wide):
@@ -106,7 +106,7 @@ def test_numbers_of_different_dtypes_in_one_index(run, wide):
             assert run(lambda x, a, b: x[a, b])(x, jnp.array(far), i) == host[0, 1]
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("fill", [np.nan, -1, 7j, True, np.float32(2), np.uint8(200), None])
 def test_fill_values_of_places(fill):
     """`nonzero` and similar functions: as if appended to the places, in the common dtype."""
@@ -134,7 +134,7 @@ def keep_odd(a, b, size, fill_value):
     return jnp.compress(jnp.arange(a.size) % 2, a, size=size - 2, fill_value=fill_value)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("fill", [np.nan, 7.5, 300, np.float32(2), None])
 def test_fill_values_of_sets(fill):
     """Two functions give the fill value its own dtype, the others cast it, both as JAX does."""

@@ -106,7 +106,7 @@ def on_device(index):
 STACKED = np.stack([HOST, HOST + 1])
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("index", BASIC + ADVANCED + MASKS, ids=str)
 def test_every_kind_of_index(index):
     want = HOST[index]

@@ -128,7 +128,7 @@ def call_first(fun, name, kwargs):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.sample(one_in=24)
+@pytest.mark.sample(one_in=48)
 @pytest.mark.parametrize(("name", "fun", "ours"), [*list_functions()])
 def test_each_keyword_against_numpy(name, fun, ours):
     wrong = []
@@ -212,7 +212,7 @@ CHUNKS = [
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.sample(one_in=20)
+@pytest.mark.sample(one_in=40)
 @pytest.mark.parametrize(("dtype", "texts"), CHUNKS)
 def test_calls_against_numpy_and_scipy(dtype, texts):
     wrong = compare_calls(dtype, texts)

@@ -47,7 +47,7 @@ VALUES = {
 }
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", VALUES)
@@ -65,7 +65,7 @@ def test_values(name, shape, dtype):
         assert got.dtype == want.dtype or name == "matrix_rank"
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 4)], ids=str)
 def test_decompositions(shape, dtype):
@@ -232,7 +232,7 @@ def check_derivatives(f, x, tol=2e-3):
     close(np.real(left), np.real(np.sum(np.asarray(back) * t)), 1e-5)
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives(name, dtype):

@@ -100,7 +100,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("call", CALLS, ids=range(len(CALLS)))
 def test_against_numpy(call):
     want = call(np, HOST)

@@ -22,7 +22,7 @@ ARITHMETIC = [
 BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_arithmetic(name):
     op = getattr(operator, name)
@@ -94,7 +94,7 @@ METHODS = {
 PROPERTIES = ["T", "real", "imag", "shape", "ndim", "size", "dtype", "nbytes", "itemsize"]
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", METHODS)
 def test_methods(name):
     kwargs = METHODS[name]

@@ -34,7 +34,7 @@ PADDINGS = [
 ]
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize(("mode", "options"), PADDINGS, ids=str)
 @pytest.mark.parametrize(
     ("host", "widths"),

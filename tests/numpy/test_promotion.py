@@ -24,7 +24,7 @@ def test_results_have_the_promoted_dtype(left, right):
             assert found.dtype == want and not found.weak_type
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_python_numbers_are_weak(dtype):
     x = jnp.ones(2, dtype)

@@ -21,7 +21,7 @@ EXTREMES = ["max", "min", "ptp"]
 TRUTHS = ["any", "all", "count_nonzero"]
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("name", [*SUMS, *EXTREMES, *TRUTHS])
@@ -29,7 +29,7 @@ def test_axes(name, axis, keepdims):
     agree(name, X, axis=axis, keepdims=keepdims)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
 @pytest.mark.parametrize("name", [f"nan{n}" for n in [*SUMS, "max", "min"]])
@@ -189,7 +189,7 @@ def test_scalars_and_weak_types():
     assert jnp.max(3) == 3 and jnp.argmax(5) == 0 and jnp.cumsum(2).shape == (1,)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", [*SUMS, "max", "min", "nanmean", "nanmax", "cumsum"])
 def test_under_transformations(name):
     f = getattr(jnp, name)
@@ -315,7 +315,7 @@ REDUCED = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @pytest.mark.parametrize("name", REDUCED)
 def test_axes_in_any_order(name):
     """Arrays that kernels take, as an argument, computed before, and mapped."""

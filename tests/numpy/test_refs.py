@@ -508,7 +508,7 @@ def exchange(part, v):
     part[-1] = ref.swap(part, 0, v)
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_parts_of_every_dtype(dtype):
     """Passed in every way, and mapped, against views of NumPy's."""
@@ -591,7 +591,7 @@ NO_GRAD = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", NO_GRAD)
 @pytest.mark.parametrize("outer", [lambda f: f, weft.jit], ids=["eager", "jit"])
 def test_what_is_written_to_a_reference_without_derivatives(name, outer):
@@ -1001,7 +1001,7 @@ def share(form, r, optimize_remat):
     return lambda x: f(x, r), 1.0 if again else 2.0
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("form", ["closed over", "passed", "called again"])
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_a_function_and_its_forward_rule_share_a_reference(wrap, form):
@@ -1043,7 +1043,7 @@ SHARING = [  # how a function, its fwd and its bwd use one reference
 ]  # fmt: skip
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("form", ["closed over", "passed"])
 @pytest.mark.parametrize("how", SHARING, ids=lambda how: "-".join(k or "none" for k in how))
 @pytest.mark.parametrize("wrap", WRAPS)
@@ -1218,7 +1218,7 @@ MAPS = {
 }
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize(
     "outside, where", [("vmap", "function"), *((m, w) for m in MAPS for w in ("fwd", "bwd"))]

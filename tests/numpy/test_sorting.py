@@ -13,7 +13,7 @@ NAN = np.array([3, np.nan, -np.inf, 1, np.inf, -0.0, np.nan, 0.0], np.float32)
 COMPLEX = np.array([1 + 2j, 1 - 1j, 0, -3 + 1j, 1 + 1j], np.complex64)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("axis", [None, 0, -1])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "bool", "bfloat16", "float16"])
 def test_sort(axis, dtype):

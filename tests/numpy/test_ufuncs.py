@@ -28,7 +28,7 @@ logical_and logical_or logical_xor
 """.split()  # noqa: SIM905
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", [*UNARY, *REAL])
 def test_unary_floats(name):

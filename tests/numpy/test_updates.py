@@ -67,7 +67,7 @@ def close(got, want):
     np.testing.assert_allclose(got, want, rtol=2e-5)
 
 
-@pytest.mark.sample(one_in=12)
+@pytest.mark.sample(one_in=24)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("index", INDICES, ids=str)
 def test_every_method_at_every_kind_of_index(method, index, rng):
@@ -174,7 +174,7 @@ def test_values_where_a_traced_mask_holds(method):
             close(np.asarray(got), want)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("index", [np.s_[1:3], np.s_[::2], np.s_[3:1:-1], PAIR], ids=str)
 @pytest.mark.parametrize("method", ["set", "add", "multiply", "divide", "max"])
 def test_gradients_in_both_arguments(method, index):
@@ -354,7 +354,7 @@ def test_an_index_of_arrays_and_numbers_is_written_again_as_it_was():
         np.testing.assert_array_equal(x.at[i[0], 3].set(7, mode="clip"), x.at[1, 2].set(7))
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("op", METHODS)
 def test_an_index_of_one_array_is_written_again_as_it_was(op):
     """Types decide the program, not values: of masks, narrow integers, keywords, numbers."""

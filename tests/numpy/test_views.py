@@ -10,7 +10,7 @@ from weft.errors import DtypeError, ShapeError
 BITS = np.random.default_rng(0).integers(0, 3, (3, 11)).astype(np.uint8)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("order", ["big", "little"])
 @pytest.mark.parametrize("axis", [None, 0, -1])
 def test_against_numpy(axis, order):

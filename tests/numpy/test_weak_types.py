@@ -178,7 +178,7 @@ def list_entries():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.sample(one_in=5)
+@pytest.mark.sample(one_in=10)
 @pytest.mark.parametrize("entry", list_entries())
 def test_types_of_results_of_mixed_operands(entry):
     known = {"different": DIFFERENT, "refused": REFUSED, "taken": TAKEN}

@@ -29,7 +29,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_elements_are_those_of_the_operation(name):
     fun = FUNCTIONS[name]

@@ -121,7 +121,7 @@ def make_program(seed: int) -> Program:
     return Program(weft.grad(loss, (0, 1)) if rng.integers(4) == 0 else run, *kinds)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("block", range(8))
 def test_random_programs(block):
     refused = 0

@@ -90,7 +90,7 @@ def check_sizes(fun: Any, program: Program) -> None:
             check(fun, program, [sizes], values=sizes)
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_padded_programs_equal_plain_ones(name):
     check_sizes(PROGRAMS[name].fun, PROGRAMS[name])
@@ -118,7 +118,7 @@ def total(fun: Any) -> Any:
     return run
 
 
-@pytest.mark.sample(one_in=24)
+@pytest.mark.sample(one_in=48)
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in NO_GRADIENT])
 def test_padded_gradients_equal_plain_ones(name):
     check_sizes(weft.grad(total(PROGRAMS[name].fun)), PROGRAMS[name])

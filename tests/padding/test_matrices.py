@@ -37,7 +37,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_factors_of_padded_matrices(name):
     fun, rng = FUNCTIONS[name], np.random.default_rng(0)
@@ -59,7 +59,7 @@ VECTORS = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", VECTORS)
 def test_singular_vectors_of_square_matrices(name):
     fun, rng = VECTORS[name], np.random.default_rng(0)

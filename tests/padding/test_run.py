@@ -55,7 +55,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("fun, run", CASES)
 def test_transformations_are_compiled_for_buckets(fun, run):
     jitted, rng = weft.jit(fun, sizes="(...), (n, _)"), np.random.default_rng(0)
@@ -107,7 +107,7 @@ def test_named_axes_and_checks_take_the_plain_function():
     assert checked(jnp.ones(3))[0].get() is None
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_at_true_sizes(name):
     """The program that is lowered within others needs no padding, and equals the function."""

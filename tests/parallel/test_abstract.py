@@ -11,7 +11,7 @@ from weft import P, grad, jit, lax, reshard
 from weft.sharding import AbstractMesh, AxisType, NamedSharding, use_abstract_mesh
 
 EXPLICIT = AbstractMesh((4, 2), ("X", "Y"), AxisType.Explicit)
-AUTO = AbstractMesh((4, 2), ("X", "Y"))
+AUTO = AbstractMesh((4, 2), ("X", "Y"), AxisType.Auto)
 PLAIN = weft.ShapeDtypeStruct((8, 4), np.float32)
 
 

@@ -21,7 +21,7 @@ from weft.sharding import (
 )
 
 MESH = AbstractMesh((4, 2), ("X", "Y"), AxisType.Explicit)
-AUTO = AbstractMesh((4, 2), ("X", "Y"))
+AUTO = AbstractMesh((4, 2), ("X", "Y"), AxisType.Auto)
 MIXED = AbstractMesh((4, 2), ("X", "Y"), (AxisType.Auto, AxisType.Explicit))
 
 

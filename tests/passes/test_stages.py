@@ -57,7 +57,7 @@ def backwards(weights, x):
 NETS = {"loop": loop, "skips": skips, "scanned": scanned, "backwards": backwards}
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", NETS)
 def test_gradients_are_the_same_and_the_budget_holds(name):
     f, stages = NETS[name], set()

@@ -194,7 +194,7 @@ def check(got, want, dtype=np.float32):
 # --- values -------------------------------------------------------------------------------------
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @rows
 def test_mapped_along_each_axis(row):
     xs = stack_of(row)
@@ -212,7 +212,7 @@ def test_mapped_along_each_axis(row):
     check(np.moveaxis(np.asarray(got), -1, 0), want)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "complex64", "bool", "float16"])
 @rows
 def test_dtypes(row, dtype):
@@ -231,7 +231,7 @@ def test_operand_that_is_not_mapped(row):
     check(got, expected(row, same(x, N)))
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @rows
 def test_mapped_along_an_axis_that_is_not_named(row):
     # the named axis is the outer one, so the inner vmap has to leave the collective standing
@@ -248,7 +248,7 @@ def test_mapped_along_an_axis_that_is_not_named(row):
         check(got, want)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("names", [("i", "j"), ("j", "i")])
 @rows
 def test_two_named_axes(row, names):
@@ -438,7 +438,7 @@ def test_linear_ones_are_their_tangents_and_transposes(row):
         np.testing.assert_allclose(np.vdot(ct, y), np.vdot(back, xs), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("name", ["i", ("i", "j"), ("j", "i")])
 @pytest.mark.parametrize("row", LINEAR.values(), ids=LINEAR)
 def test_derivatives_within_the_axis(row, name):
@@ -463,7 +463,7 @@ def test_derivatives_within_the_axis(row, name):
     np.testing.assert_allclose(np.vdot(cts, ys), np.vdot(got, xs), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("groups", [None, GROUPS, [[0, 1, 3], [2]]])
 @pytest.mark.parametrize("fun", [lax.pmax, lax.pmin])
 def test_derivative_of_extrema(fun, groups):

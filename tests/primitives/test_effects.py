@@ -202,7 +202,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_each_effect_happens_once(transform, program):

@@ -56,7 +56,7 @@ def array(numbers, dtype):
     return np.array(numbers, dtype)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize(("dtype", "name"), ROWS, ids=lambda x: x)
 def test_edges(dtype, name):
     rows = GOLDEN[dtype]

@@ -287,7 +287,7 @@ def test_half_precision_triangles_are_solved_in_float32():
     np.testing.assert_allclose(x, np.eye(5), atol=1e-3)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("module", [eigen, factorizations, polar, solves])
 def test_doctests(module):
     assert check_examples(module)

@@ -10,7 +10,7 @@ from weft.primitives import polar
 linalg = lax.linalg
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3)])
 def test_qdwh(dtype, shape):
     x = random(shape, dtype)

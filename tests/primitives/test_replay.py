@@ -43,7 +43,7 @@ def test_operands_that_are_the_same_are_told_apart():
         np.testing.assert_array_equal(jit(last)(X), last(X))
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("numbers", [(0.0, -0.0), (1.0, 2.0), (1, True), (np.nan, 3.0)], ids=str)
 def test_numbers_are_part_of_what_is_remembered(numbers):
     fun = lambda x, c: jnp.sum(jnp.maximum(x, c) * c / x)

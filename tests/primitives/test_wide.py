@@ -56,7 +56,7 @@ ROUND = [SPECIAL, TINY, *draw(-10, 10, 13), np.random.RandomState(1).uniform(-8e
 UNIT = [SPECIAL, *draw(-1, 1, 0), *[s * (1 - np.exp(draw(-40, -0.5)[0])) for s in (-1, 1)]]
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize(
     "name, units, parts",
     [

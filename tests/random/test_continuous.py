@@ -38,7 +38,7 @@ def test_continuous_distributions(name, args, more, law):
     check_law(name, args, more, law)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("setting", GOLDEN)
 def test_bits_are_those_of_jax(setting):
     drawn = "uniform normal truncated_normal exponential gumbel laplace logistic cauchy"

@@ -25,7 +25,7 @@ LAWS = {  # name: (SciPy's law, arguments, one column for each case)
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize(
     ("name", "more"),
     [*((name, {}) for name in LAWS), ("poisson", {"method": "approximate"})],

@@ -31,7 +31,7 @@ LAWS = [
 ]
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize(("name", "args", "more", "law"), LAWS, ids=range(len(LAWS)))
 def test_distributions(name, args, more, law):
     check_law(name, args, more, law)

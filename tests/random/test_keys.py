@@ -120,7 +120,7 @@ def places():
     return [*zip(*weft.jit(place_all)(number, KEYS), strict=True)]
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("k", range(len(PLACED)))
 def test_keys_are_placed_as_numbers_are(k, places):
     alone, several, mapped = map(np.asarray, places[k])

@@ -16,7 +16,7 @@ KEY = random.PRNGKey(7)
 N = 20000
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("setting", GOLDEN)
 def test_bits_are_those_of_jax(setting):
     check_bits(setting, "bits randint permutation choice categorical")
@@ -193,7 +193,7 @@ def test_mistakes_are_named(call, error, text):
         call()
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", ["keys", "continuous", "choices", "gammas", "counts"])
 def test_examples_of_the_documentation(name):
     module = importlib.import_module(f"weft.random.{name}")

@@ -21,7 +21,7 @@ DRAWS = json.loads((Path(__file__).parents[1] / "golden" / "draws.json").read_te
 EXTREME = np.float32([NAN, INF, 0, -1, 1e-40, LARGEST, 3])  # the last is ordinary
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize(
     ("name", "pairs", "results"),
     [

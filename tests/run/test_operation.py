@@ -252,7 +252,7 @@ def one_device():
         pytest.skip("numbers are kept for one device")
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, jnp.bfloat16, np.bool_, np.complex64])
 @pytest.mark.parametrize("number", [3, 3.0, -2, 0, 0.0, -0.0, math.inf, math.nan, 1e30])
 def test_numbers_that_are_met_often_give_what_they_gave(one_device, dtype, number):

@@ -70,7 +70,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_mapped_programs_give_what_they_give_compiled_whole(name, at_once):
     fun, x, dim = PROGRAMS[name]

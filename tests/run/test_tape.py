@@ -51,7 +51,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_it_gives_what_the_compiled_derivative_gives(name):
     fun = PROGRAMS[name]
@@ -132,7 +132,7 @@ def by_the_second_use(monkeypatch):
     monkeypatch.setattr(hot, "HOT", 2)
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("name", NESTED)
 def test_nested_transformations_give_what_they_give_compiled_whole(name, by_the_second_use):
     derive, x = NESTED[name]
@@ -143,7 +143,7 @@ def test_nested_transformations_give_what_they_give_compiled_whole(name, by_the_
             np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize(
     "way",
     [

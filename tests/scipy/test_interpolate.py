@@ -20,7 +20,7 @@ def close(got, want, tol=1e-5):
     np.testing.assert_allclose(got, want, rtol=tol, atol=tol)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("fill", [np.nan, 7.5, None])
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 def test_values_are_scipys(method, fill, rng):

@@ -66,7 +66,7 @@ def test_known_matrices_of_batches():
         close(weft.grad(lambda c: jnp.sum(linalg.toeplitz(c) ** 2))(jnp.ones(3)), [6.0, 8, 4])
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("b", [(5,), (5, 2)], ids=str)
 def test_systems(b, dtype):
@@ -105,7 +105,7 @@ def test_systems_of_batches():
     assert half.dtype == jnp.bfloat16
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4)], ids=str)
 def test_factorizations(shape, dtype):
@@ -157,7 +157,7 @@ def test_eigenvalues(dtype):
     close(some, w[1:4])
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [0, 1, 2, 6])
 def test_reductions(n, dtype):
@@ -244,7 +244,7 @@ def test_functions(dtype):
                 close(got, want)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("method", ["schur", "eigen"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sylvester(dtype, method):
@@ -278,7 +278,7 @@ DERIVATIVES = {
 }
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives(name, dtype):

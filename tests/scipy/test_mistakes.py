@@ -16,7 +16,7 @@ NAMES = dict(
 )  # fmt: skip
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize(("call", "told"), read_calls(__file__))
 def test_mistakes_are_told_in_full(call, told):
     check_told(call, told, {**NAMES, "X": jnp.ones(3), "M": jnp.ones((2, 3)), "E": jnp.eye(3)})

@@ -21,7 +21,7 @@ def test_doctests():
     check_examples(ndimage)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("mode", MODES)
 def test_values_are_scipys(mode, order, rng):

@@ -47,7 +47,7 @@ def test_doctests():
     check_examples(optimize)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("fun, x0, want, tol", PROBLEMS)
 def test_minima(fun, x0, want, tol, method):

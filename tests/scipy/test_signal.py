@@ -32,7 +32,7 @@ def check(name, *args, **options):
         np.testing.assert_allclose(y, w, atol=1e-5 * max(1, np.abs(w).max(initial=0)))
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 def test_convolutions(mode, dtype, rng):
@@ -44,7 +44,7 @@ def test_convolutions(mode, dtype, rng):
         check("fftconvolve", x, k, mode)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", ["convolve2d", "correlate2d"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ SPECTRA = [
 ]
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.filterwarnings("ignore:nperseg=256 is greater:UserWarning")  # SciPy's
 @pytest.mark.parametrize("options", SPECTRA, ids=str)
 def test_power_spectra(options, rng):
@@ -160,7 +160,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", LOSSES)
 def test_transformations(name, rng):
     f = LOSSES[name]

@@ -15,7 +15,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.scipy import special
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("dtype", special_accuracy.DTYPES)
 @pytest.mark.parametrize("name", special_accuracy.GOLDEN)
 def test_accuracy_is_as_documented(name, dtype):
@@ -227,7 +227,7 @@ def slope(fun, xs, k, h=1e-4):
     return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
 
 
-@pytest.mark.sample(one_in=12)  # of first derivatives more points are tested below
+@pytest.mark.sample(one_in=24)  # of first derivatives more points are tested below
 @pytest.mark.parametrize(("name", "xs", "moving", "times"), DERIVATIVES)
 def test_derivatives(name, xs, moving, times):
     """One program for each argument: most of the time XLA compiles."""
@@ -262,7 +262,7 @@ POINTS = {  # of functions that are not defined, or grow too fast, on the whole 
 RANGED = dict.fromkeys(f"{NEAR_ZERO} {BEYOND_ONE} {NEGATIVE} {OF_TWO} log1mexp".split())
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("name", RANGED)
 def test_derivatives_over_the_range(name):
     """In each argument, where a difference can tell: of numbers that are not too large."""
@@ -350,7 +350,7 @@ def test_derivatives_of_poch_at_its_zeros():
 # --- transformations, dtypes ----------------------------------------------------------------
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize(
     ("name", "arity"), [("gammainc", 2), ("betainc", 3), ("expi", 1), ("poch", 2), ("logit", 1)]
 )

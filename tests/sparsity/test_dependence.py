@@ -92,7 +92,7 @@ WIDER = {
 X = np.random.default_rng(0).normal(size=6).astype(np.float32)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("name", EXACT)
 def test_exact_patterns(name):
     pattern, dense = compare(EXACT[name], X)
@@ -111,7 +111,7 @@ def test_the_callback_of_a_user_is_full():
     assert weft.sparse_jacobian(scale).pattern(X).todense().all()
 
 
-@pytest.mark.sample(one_in=48)
+@pytest.mark.sample(one_in=96)
 @pytest.mark.parametrize("case", all_cases(), ids=lambda c: c.id)
 def test_no_primitive_depends_on_more(case):
     """Elements whose pattern has none of the columns that move have a tangent of zero."""

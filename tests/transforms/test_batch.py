@@ -38,7 +38,7 @@ def functions():
     yield lambda x, y: list(jit(lambda a, b: (a + b, a))(x, y))
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("dims", [d for d in itertools.product((None, 0, 1), repeat=2) if any(
     x is not None for x in d)])  # fmt: skip

@@ -132,33 +132,36 @@ def check(program, twin, word):
     np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-4)
 
 
-@pytest.mark.sample(one_in=24)
-@pytest.mark.parametrize("name", ["elementwise", "nested_jit"])
-@pytest.mark.parametrize("word", words("JGVC", (1, 2, 3)))
-def test_every_word_to_depth_three(name, word):
-    check(*PROGRAMS[name], word)
+DEEP = itertools.product(["elementwise", "nested_jit"], words("JGVC", (1, 2, 3)))
 
 
 @pytest.mark.sample(one_in=4)
+@pytest.mark.parametrize("case", [*DEEP], ids="-".join)  # as one parameter: a sample skips words
+def test_words_to_depth_three(case):
+    name, word = case
+    check(*PROGRAMS[name], word)
+
+
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in ("elementwise", "nested_jit")])
 @pytest.mark.parametrize("word", words("JGVC", (1, 2)))
 def test_every_word_to_depth_two(name, word):
     check(*PROGRAMS[name], word)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("word", words("GVC", (1, 2, 3)))
 def test_custom_vjp_under_every_word_of_reverse_mode(word):
     check(with_vjp, lambda x: np.exp(x * 0.5) * x, word)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("word", [w for w in words("LGVC", (2,)) if "L" in w] + ["LLL", "VLG"])
 def test_linearize_agrees_with_jvp(word):
     check(*PROGRAMS["nested_jit"], word)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", ["nested_jit", "product", "custom_jvp"])
 @pytest.mark.parametrize("word", [w for w in words("TJGVC", (1, 2)) if "T" in w] + ["GTV", "CTG"])
 def test_power_series_within_and_around_the_others(name, word):
@@ -179,7 +182,7 @@ def closing(letters):
     return {letter: level(transform) for letter, transform in letters.items()}
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("word", words("JGVC", (2,)) + ["JVC", "CGV", "VGC", "GVJ", "GCV", "VCG"])
 def test_closures_over_tracers_at_every_level(word):
     shape = (2,) * word.count("V") + (N,)

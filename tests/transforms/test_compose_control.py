@@ -319,21 +319,21 @@ def checked():
         yield
 
 
-@pytest.mark.sample(one_in=32)
+@pytest.mark.sample(one_in=64)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("word", words("JGVC", (1, 2)))
 def test_every_word_to_depth_two(name, word):
     check(*PROGRAMS[name], word)
 
 
-@pytest.mark.sample(one_in=10)
+@pytest.mark.sample(one_in=20)
 @pytest.mark.parametrize("case", [(n, w) for n in DEEP for w in words("JGVC", (3,))], ids="-".join)
 def test_words_of_depth_three(case):
     name, word = case
     check(*PROGRAMS[name], word)
 
 
-@pytest.mark.sample(one_in=12)
+@pytest.mark.sample(one_in=24)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("word", ["CGJ", "GVG", "VGC", "JCG", "GGC", "CVJ"])
 def test_some_words_of_depth_three(name, word):

@@ -128,7 +128,7 @@ def compiled():
 X = np.float32([0.7, -0.4, 1.2])
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("name", RUN)
 def test_programs_give_the_same_eagerly_and_compiled(name, compiled):
     with weft.disable_jit():

@@ -234,7 +234,7 @@ RIGHT = functions_here()[len(WRONG) + 1 :]
 HOWS = [lambda f: f, weft.jit]
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("how", HOWS, ids=["eager", "jit"])
 @pytest.mark.parametrize("f", WRONG, ids=lambda f: f.__name__)
 def test_reuse_is_refused(f, how):
@@ -243,7 +243,7 @@ def test_reuse_is_refused(f, how):
     how(f)(random.key(0))  # and only there
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("how", HOWS, ids=["eager", "jit"])
 @pytest.mark.parametrize("f", RIGHT, ids=lambda f: f.__name__)
 def test_one_use_is_allowed(f, how):

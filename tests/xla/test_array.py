@@ -134,7 +134,7 @@ def test_format(x):
 # --- to NumPy and back ------------------------------------------------------------------------
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize("name", DTYPES + WIDE_DTYPES)
 def test_every_dtype_comes_back(name, x64):
@@ -415,7 +415,7 @@ TAKERS = {
 KEYWORD = weft.jit(lambda v, n=2: v * 1.0, static_argnames="n")
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("count", [1, 4096, 1 << 20])
 @pytest.mark.parametrize("offset", [0, 4])
 @pytest.mark.parametrize("name", TAKERS)

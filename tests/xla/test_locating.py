@@ -117,7 +117,7 @@ def test_names_are_those_of_the_program_however_often_it_is_lowered(without):
                 assert module.origins[int(number)][0].primitive.name == name
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("program", ["gather", "scatter_apply", "reduce", "sort"])
 def test_a_program_is_explained_twice(program):
     fun = PROGRAMS[program]

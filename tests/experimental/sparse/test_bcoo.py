@@ -104,7 +104,7 @@ ROWS = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_functions_agree_with_numpy(layout):
     """All of them in one program."""
@@ -147,7 +147,7 @@ def test_an_array_says_what_it_is():
     assert not x.T.indices_sorted
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "bfloat16", "float16", "complex64"])
 def test_dtypes(dtype):
     x = (A.astype(bool) if dtype == "bool" else abs(A)).astype(dtype)
@@ -158,7 +158,7 @@ def test_dtypes(dtype):
     np.testing.assert_array_equal(dense(twice).astype(complex), (x + x).astype(complex))
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (3, 0), (1,)])
 def test_sizes_of_zero_and_of_one(shape):
     x = np.ones(shape, np.float32)

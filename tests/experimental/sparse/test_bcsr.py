@@ -37,7 +37,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("cls", CLASSES)
 def test_operations_agree_with_numpy(cls):
     """All of them in one program."""
@@ -57,7 +57,7 @@ def test_operations_agree_with_numpy(cls):
         assert found[2] is cls
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("cls", CLASSES)
 def test_scipy_and_creation(cls):
     import scipy.sparse

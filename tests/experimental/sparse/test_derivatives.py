@@ -17,7 +17,7 @@ def loss(x, v):
     return jnp.sum((x @ v) ** 2)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("cls", [BCOO, sparse.BCSR, sparse.COO, sparse.CSR, sparse.CSC])
 def test_gradients(cls):
     x = cls.fromdense(M)

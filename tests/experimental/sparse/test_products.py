@@ -40,7 +40,7 @@ def arrays(spec):
     return want, ((lc, rc), (lb, rb))
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_contractions(layout):
     """Along all axes, with dense arrays on either side, in one program."""
@@ -96,7 +96,7 @@ def test_elementwise_products_join_entries():
         np.testing.assert_allclose(z, want, rtol=1e-6)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "complex64"])
 def test_dtypes_are_promoted(dtype):
     x = (np.abs(A[0, :, :, 0]) * 3).astype(dtype)

@@ -5,6 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.conftest import ALL
 from tests.primitives.test_collective import (
     LINEAR,
     ROWS,
@@ -24,6 +25,13 @@ from weft.mesh.spec import PartitionSpec as P
 from weft.primitives.varying import Varying
 from weft.run import programs as run
 from weft.sharding import AxisType, NamedSharding
+
+# Each row runs in one of three ways to have two axes, and one of two derivatives; --all runs all.
+SHARES = [[name for k, name in enumerate(ROWS) if ALL or k % 3 == share] for share in range(3)]
+some_rows = [
+    pytest.mark.parametrize("row", [ROWS[n] for n in names], ids=names) for names in SHARES
+]
+SOME_LINEAR = {name: row for k, (name, row) in enumerate(LINEAR.items()) if ALL or k % 2 == 0}
 
 ONE = make_mesh((4,), ("i",), devices=weft.devices()[:4])
 BETWEEN = make_mesh((2, 4), ("a", "i"))
@@ -45,7 +53,7 @@ def varied(fun, names):
     return lambda x: lax.pcast(fun(x), names, to="varying")
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("check_vma", [True, False])
 @rows
 def test_on_devices(row, check_vma):
@@ -54,7 +62,7 @@ def test_on_devices(row, check_vma):
     check(over(ONE, fun, "i", check_vma=check_vma)(xs), expected(row, xs))
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("dtype", ["int32", "complex64", "bool", "bfloat16", "int8"])
 @pytest.mark.parametrize("name", [
     "psum", "psum-uneven", "pmax", "pmax-groups", "pmin-uneven", "all_gather", "psum_scatter",
@@ -69,7 +77,7 @@ def test_dtypes_on_devices(name, dtype):
     np.testing.assert_array_equal(np.asarray(got).astype(want.dtype), want)
 
 
-@rows
+@some_rows[0]
 def test_beside_another_axis_of_the_mesh(row):
     pair = np.stack([stack_of(row), stack_of(row)[::-1]])
     fun = varied(applied(row, "i"), "i")
@@ -82,19 +90,19 @@ def test_beside_another_axis_of_the_mesh(row):
     check(f(pair), np.stack([expected(row, xs) for xs in pair]))
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("check_vma", [True, False])
 @pytest.mark.parametrize("names", [("i", "j"), ("j", "i")])
-@rows
+@some_rows[1]
 def test_two_axes_of_the_mesh(row, names, check_vma):
     xs = stack_of(row)
     fun = varied(applied(row, names), names)
     check(over(SQUARE, fun, names, check_vma=check_vma)(xs), expected(row, xs))
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("names", [("i", "v"), ("v", "i")])
-@rows
+@some_rows[2]
 def test_an_axis_of_the_mesh_with_one_of_a_vmap(row, names):
     xs = stack_of(row)
     want = expected(row, xs)
@@ -105,8 +113,8 @@ def test_an_axis_of_the_mesh_with_one_of_a_vmap(row, names):
     check(over(SQUARE, fun, "i")(square(xs)), square(want))
 
 
-@pytest.mark.sample(one_in=4)
-@pytest.mark.parametrize("row", LINEAR.values(), ids=LINEAR)
+@pytest.mark.sample(one_in=8)
+@pytest.mark.parametrize("row", SOME_LINEAR.values(), ids=SOME_LINEAR)
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_derivatives_on_devices(row, check_vma):
     """The pullback through shard_map, and inside of it, by inner products."""

@@ -50,7 +50,7 @@ TRANSFORMED = {  # the computation, and for each result True if it is sharded as
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", TRANSFORMED)
 @pytest.mark.parametrize("start", [0, 1])
 @pytest.mark.parametrize("f", [move, there_and_back])

@@ -121,7 +121,7 @@ def on_one_device(name):
     return jit(PROGRAMS[name])(X, W, V)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize(("name", "layout"), CASES)
 def test_programs(name, layout):
     args = [over(a, *spec) for a, spec in zip((X, W, V), LAYOUTS[layout], strict=True)]

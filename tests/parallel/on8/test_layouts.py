@@ -39,7 +39,7 @@ EXCUSED = {name for names in OTHERWISE.values() for name in names}
 ANSWERED = [name for name in PROGRAMS if GOLDEN[name] != "error" and name not in EXCUSED]
 
 
-@pytest.mark.sample(one_in=5)
+@pytest.mark.sample(one_in=10)
 @pytest.mark.parametrize("name", ANSWERED)
 def test_results_lie_as_in_jax(name):
     with weft.config.scope(threefry_partitionable=True, hints=False):
@@ -62,7 +62,7 @@ TYPED_OTHERWISE = {
 EXCUSED_TYPES = {name for names in TYPED_OTHERWISE.values() for name in names}
 
 
-@pytest.mark.sample(one_in=5)
+@pytest.mark.sample(one_in=10)
 @pytest.mark.parametrize(
     "name", [n for n in TYPED if TYPES[n] != "error" and n not in EXCUSED_TYPES]
 )

@@ -64,7 +64,7 @@ def summed(f):
     return lambda *args: sum(jnp.sum(y**2) for y in weft.tree.leaves(f(*args)))
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @programs
 def test_as_vmap(name):
     f, whole = pair(name)

@@ -40,7 +40,7 @@ def same(got, want):
     np.testing.assert_allclose(got[left], want[left], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize(
     "name, kind",
     [*[(n, np.float32) for n in NAMES], *[(n, np.complex64) for n in COMPLEX]],

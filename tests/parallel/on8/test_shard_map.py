@@ -12,6 +12,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.conftest import ALL
 from weft import P, grad, hessian, jit, jvp, lax, make_jaxpr, shard_map, value_and_grad, vjp, vmap
 from weft.ad_checkpoint import checkpoint_name
 from weft.errors import PytreeError, ShapeError, UnboundAxisError
@@ -221,18 +222,20 @@ def pair(name, check_vma):
     return on_line(own, (P(), P("x")), P(), check_vma=check_vma), whole
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @programs
 @checks
 def test_values_and_gradients(name, check_vma):
+    """Every program compiled as a whole, and one of three by itself too."""
     f, whole = pair(name, check_vma)
     want = jit(value_and_grad(whole, (0, 1)))(W, X)
-    close(f(W, X), want[0])
-    close(value_and_grad(f, (0, 1))(W, X), want)
     close(jit(value_and_grad(f, (0, 1)))(W, X), want)
+    if ALL or list(PROGRAMS).index(name) % 3 == 0:
+        close(f(W, X), want[0])
+        close(value_and_grad(f, (0, 1))(W, X), want)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @both(PROGRAMS)
 def test_forward_mode_and_maps(case):
     name, _ = case
@@ -250,7 +253,7 @@ def test_forward_mode_and_maps(case):
     close(summed(f), summed(whole))
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @both(n for n in PROGRAMS if n not in REVERSE_ONLY | ONCE)
 def test_second_derivatives(case):
     f, whole = pair(*case)

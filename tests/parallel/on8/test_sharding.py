@@ -20,6 +20,7 @@ from weft.mesh.client import resolve_memory_kind
 from weft.mesh.sharding import GSPMDSharding, check_divisible, sharding_of_result
 from weft.sharding import (
     AbstractMesh,
+    AxisType,
     Mesh,
     NamedSharding,
     Sharding,
@@ -195,7 +196,7 @@ def test_what_a_sharding_knows():
         "NamedSharding(mesh=Mesh('x': 4, 'y': 2, axis_types=(Auto, Auto)), spec=P('x',), "
         "memory_kind=device)"
     )
-    assert repr(NamedSharding(AbstractMesh((4,), ("x",)), P("x"))) == (
+    assert repr(NamedSharding(AbstractMesh((4,), ("x",), AxisType.Auto), P("x"))) == (
         "NamedSharding(mesh=AbstractMesh('x': 4, axis_types=(Auto,)), spec=P('x',))"
     )
     assert repr(GSPMDSharding.get_replicated(D)) == (

@@ -80,7 +80,7 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("fun, reference, count, compared", FUNCTIONS)
 def test_at_ends_and_beyond(fun, reference, count, compared):
     """Every combination of values that are special, and some that are not, against SciPy."""
@@ -130,7 +130,7 @@ def test_slope_of_gamma_samples_of_large_shapes(dtype, bound):
         np.testing.assert_allclose(special.random_gamma_grad(a, x), want, rtol=bound)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("called", [False, pytest.param(True, marks=needs_kernels)])
 @pytest.mark.parametrize("fun, reference, count, compared", FUNCTIONS[:2])
 def test_incomplete_gamma_with_a_kernel(rng, called, fun, reference, count, compared):

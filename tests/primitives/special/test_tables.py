@@ -21,7 +21,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_piece_in_double_precision(name):
     x, tol = FUNCTIONS[name]

@@ -38,7 +38,7 @@ def test_doctests():
     check_examples(linalg)
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("name", SOLVERS)
 def test_solutions(name, dtype):
@@ -58,7 +58,7 @@ def test_solutions(name, dtype):
     close(x, want)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_what_does_not_converge_says_so(name):
     a, b = problem(name)
@@ -101,7 +101,7 @@ def exact(a, b):
     return m[:, -1] / jnp.diagonal(m)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_derivatives_are_those_of_the_solution(name):
     a, b = problem(name)
@@ -145,7 +145,7 @@ FORMS = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize(
     "name, form, dtype",
     [

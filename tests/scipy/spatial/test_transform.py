@@ -54,7 +54,7 @@ FORMS = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_are_scipys(form, quats):
     want = FORMS[form](theirs.Rotation.from_quat(quats))
@@ -95,7 +95,7 @@ def normal(q):
     return q / np.linalg.norm(q, axis=-1, keepdims=True)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("seq", SEQUENCES)
 def test_euler_angles_where_two_axes_fall_together(seq):
     middle = (0, np.pi) if seq[0] == seq[2] else (np.pi / 2, -np.pi / 2)
@@ -159,7 +159,7 @@ DERIVATIVES = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_there_and_back_has_the_derivative_of_nothing(name):
     forward, reverse = (jit(jac(DERIVATIVES[name])) for jac in (jacfwd, jacrev))

@@ -166,7 +166,7 @@ def test_results_have_the_shape_that_all_arguments_broadcast_to(name):
             assert weft.eval_shape(function, *args).shape == ((3, 4) if count > 1 else (3, 1))
 
 
-@pytest.mark.sample(one_in=8)  # each in one dtype: compiling takes seconds
+@pytest.mark.sample(one_in=16)  # each in one dtype: compiling takes seconds
 @pytest.mark.parametrize("dtype, rtol", [(np.float32, 4e-6), (np.float64, 2e-13)])
 @pytest.mark.parametrize("name", CASES)
 def test_values(name, dtype, rtol):
@@ -330,7 +330,7 @@ def every_function(name):
     return fun, (0.3, x, *shapes)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("name", INNER)
 def test_derivatives(name):
     # one program would repeat incomplete gamma and beta functions in each function made of them
@@ -360,7 +360,7 @@ def test_derivatives_in_parameters_of_counts():
         check_slopes(lambda *p: stats.multinomial.logpmf(counts, 5, jnp.stack(p)), (0.4, 0.6))
 
 
-@pytest.mark.sample(one_in=3)  # XLA compiles each for half a second
+@pytest.mark.sample(one_in=6)  # XLA compiles each for half a second
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_are_finite_at_edges_and_beyond(name):
     points, *shapes = CASES[name]

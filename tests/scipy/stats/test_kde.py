@@ -12,7 +12,7 @@ from weft.scipy import stats
 INF, NAN = np.inf, np.nan
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("bandwidth", [None, "silverman", 0.4, lambda kde: kde.neff**-0.1])
 def test_gaussian_kde(d, bandwidth, rng):

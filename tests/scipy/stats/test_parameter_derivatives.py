@@ -97,7 +97,7 @@ def quotients(fun, x, size):
     return np.array(found)
 
 
-@pytest.mark.sample(one_in=12)
+@pytest.mark.sample(one_in=24)
 @pytest.mark.parametrize(("name", "i"), CASES)
 @pytest.mark.filterwarnings("ignore")
 def test_derivatives_are_those_of_the_values(name, i):

@@ -132,7 +132,7 @@ def expand(exact, v):
         return float(at()), np.array(first, float), np.array(matrix)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("name", DIFFERENTIATED)
 def test_derivatives_in_every_argument(name):
     """Orders 0 to 2 of the log density and of the density, against mpmath."""
