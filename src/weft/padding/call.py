@@ -33,6 +33,7 @@ from weft.export.solving import Step, plan_sizes
 from weft.export.specs import SymbolicScope, compare_sizes, symbolic_shape
 from weft.numpy import index_plans, promotion, updates
 from weft.options import config, trace_context
+from weft.padding.interpret import pad_jaxpr
 from weft.padding.run import PaddedRun, Variable, find_run, jit_padded, padded_call_p
 from weft.padding.sizes import FAR
 from weft.primitives import families, layout
@@ -281,7 +282,9 @@ class PaddedFunction:
         """Return the padded program for arguments of these types.
 
         The inputs of the program are the true sizes, the values that the function closes over, and
-        the flat padded arguments. There is a size for each name, in order of first occurrence.
+        the flat padded arguments. There is a size for each name, in order of first occurrence. The
+        padding of arguments may contain anything. A call pads with zeros, so that the program that
+        it runs may fill less.
 
         Args:
           args: the arguments of the function, arrays.
@@ -296,7 +299,7 @@ class PaddedFunction:
                 f"padded_jaxpr: sizes must be at least 1, and those that share programs; got "
                 f"{', '.join(str(typeof(x)) for x in leaves)}."
             )
-        return plan.run.jaxpr
+        return pad_jaxpr(plan.program.jaxpr, plan.run.buckets)
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace the padded program for arguments of these types: see `padded_jaxpr`."""

@@ -14,7 +14,7 @@ from weft import numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
 from weft.padding.rules import Rule, apply_padded, is_padded, pad_batch
-from weft.padding.sizes import Sizes, choose_elements, refusal
+from weft.padding.sizes import IDENTITY, Sizes, choose_elements, refusal
 from weft.primitives.eigen import Eigh, Svd
 from weft.primitives.factorizations import Lu, Qr
 from weft.primitives.layout import LeadingBatch, convert
@@ -27,9 +27,6 @@ def has_padded_core(eqn: Eqn) -> bool:
     return any(is_padded(aval, a) for a in (aval.ndim - 2, aval.ndim - 1))
 
 
-IDENTITY = "identity"  # the fact that the padding of a matrix is the one that `complete` writes
-
-
 def complete(x: Any, aval: ShapedArray, sizes: Sizes) -> Any:
     """Return matrices with 1 on the diagonal of the padding, and 0 elsewhere in it."""
     known = sizes.find_known(x)
@@ -40,7 +37,7 @@ def complete(x: Any, aval: ShapedArray, sizes: Sizes) -> Any:
         return x
     padding = convert(is_on_diagonal(aval, sizes), typeof(x).dtype)
     found = choose_elements(inside, x, padding)
-    sizes.note(x, {**known, IDENTITY: found})
+    sizes.note(x, {IDENTITY: found})
     sizes.note(found, {IDENTITY: True})
     return found
 

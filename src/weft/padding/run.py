@@ -59,13 +59,26 @@ class Variable(NamedTuple):
 class PaddedRun:
     """A padded program for fixed true sizes, with the padding of its operands and results.
 
-    `call(*args)` takes operands of the true sizes and returns the results as a list.
+    `call(*args)` takes operands of the true sizes and returns the results as a list. It pads with
+    zeros, which the program `jaxpr` relies on.
     """
 
-    __slots__ = ("call", "cuts", "jaxpr", "outs", "pads", "run", "run_owned", "sizes", "weak")
+    __slots__ = (
+        "buckets",
+        "call",
+        "cuts",
+        "jaxpr",
+        "outs",
+        "pads",
+        "run",
+        "run_owned",
+        "sizes",
+        "weak",
+    )
 
     def __init__(self, jaxpr: Jaxpr, variables: tuple[Variable, ...], spec: JitSpec):
-        self.jaxpr = pad_jaxpr(jaxpr, tuple([(v.name, v.bucket) for v in variables]))
+        self.buckets = tuple([(v.name, v.bucket) for v in variables])
+        self.jaxpr = pad_jaxpr(jaxpr, self.buckets, zeros=True)
         self.sizes = [put(np.int32(v.value)) for v in variables]
         jitted = jit_padded(self.jaxpr, spec)
         self.run = functools.partial(jitted, *self.sizes)
