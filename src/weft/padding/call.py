@@ -32,13 +32,13 @@ from weft.export.dims import evaluate_size
 from weft.export.solving import Step, plan_sizes
 from weft.export.specs import SymbolicScope, compare_sizes, symbolic_shape
 from weft.numpy import index_plans, promotion, updates
-from weft.options import config, trace_context
+from weft.options import config, named_axes, trace_context
 from weft.padding.interpret import pad_jaxpr
 from weft.padding.run import PaddedRun, Variable, find_run, jit_padded, padded_call_p
 from weft.padding.sizes import FAR
 from weft.primitives import families, layout
 from weft.pytrees import broadcast_prefix, default_registry, flatten, is_none
-from weft.transforms.batch import BatchTrace, named_axes
+from weft.transforms.batch import BatchTrace
 from weft.transforms.jvp import JVPTrace
 from weft.transforms.linearize import PartialTrace
 from weft.util import Logger, copy_names, find_global_name, fun_name

@@ -83,7 +83,7 @@ def note_contents(
     """Note the contents of the padding of results that are computed from padded operands."""
     known = [sizes.find_known(x) for x in ins]
     for (places, expression), v, y in zip(rules, eqn.outvars, outs, strict=True):
-        facts = {}
+        facts: dict[int, Content] = {}
         for axis, n in enumerate(v.aval.shape):
             if isinstance(n, Dim):
                 read = functools.partial(find_beyond, eqn, ins, known, places[axis], n)

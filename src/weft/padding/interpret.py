@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from weft import numpy as jnp
+import weft.numpy as jnp
 from weft.control.cond import Cond, cond_p
 from weft.control.loop import Reversal, While, bind_reversal, bind_while, merge_loops, split_parts
 from weft.control.scan import Scan, bind_scan, count_groups

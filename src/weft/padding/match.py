@@ -66,7 +66,8 @@ class Matching:
             if type(true) is not type(padded) or isinstance(true, Dim) or true != padded:
                 raise Mismatch
             return
-        if type(true) is not type(padded):
+        kind: type = type(padded)
+        if type(true) is not kind:
             raise Mismatch
         match true:
             case Place():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft import numpy as jnp
+import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
 from weft.padding.rules import Rule, apply_padded, is_padded, pad_batch
@@ -28,7 +28,7 @@ def has_padded_core(eqn: Eqn) -> bool:
 
 
 def complete(x: Any, aval: ShapedArray, sizes: Sizes) -> Any:
-    """Return matrices with 1 on the diagonal of the padding, and 0 elsewhere in it."""
+    """Return square matrices with 1 on the diagonal of the padding, and 0 elsewhere in it."""
     known = sizes.find_known(x)
     if IDENTITY in known:
         return known[IDENTITY] if known[IDENTITY] is not True else x
@@ -43,23 +43,23 @@ def complete(x: Any, aval: ShapedArray, sizes: Sizes) -> Any:
 
 
 def is_on_diagonal(aval: ShapedArray, sizes: Sizes) -> Any:
-    """Return a mask that is True on the diagonal that begins at the first element of the padding.
-
-    For square matrices it is the main diagonal, of which the first elements do not count.
-    """
-    row, column = aval.ndim - 2, aval.ndim - 1
-    places = [sizes.count_places(sizes.pad_type(aval).shape, axis) for axis in (row, column)]
-    if aval.shape[row] == aval.shape[column]:
-        return jnp.equal(*places)
-    return jnp.equal(
-        *[jnp.subtract(p, sizes.value(aval.shape[a])) for p, a in zip(places, (row, column))]
-    )
+    """Return a mask that is True on the diagonal of square matrices."""
+    shape = sizes.pad_type(aval).shape
+    return jnp.equal(*[sizes.count_places(shape, axis) for axis in (aval.ndim - 2, aval.ndim - 1)])
 
 
 def pad_factorization(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Compute the LU or QR factors of [[A, 0], [0, I]]."""
+    """Compute the LU or QR factors of [[A, 0], [0, I]], or of [[A, 0], [0, 0]] if A is not square.
+
+    In a tall matrix, a 1 in the first column of the padding would be exchanged with, or reflected
+    to, a row of A. Columns of zeros leave the rows of A where they are.
+    """
     if not has_padded_core(eqn):
         return pad_batch(eqn, sizes, ins)
+    aval = eqn.invars[0].aval
+    if aval.shape[-2] != aval.shape[-1]:
+        axes = (aval.ndim - 2, aval.ndim - 1)
+        return apply_padded(eqn, sizes, [sizes.mask(ins[0], aval, axes, 0)])
     return apply_padded(eqn, sizes, [complete(ins[0], eqn.invars[0].aval, sizes)])
 
 

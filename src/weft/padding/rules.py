@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import numpy as jnp
+import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
 from weft.export.dims import Dim
@@ -23,7 +23,7 @@ from weft.primitives.bits import BitcastConvertType
 from weft.primitives.conv import ConvGeneralDilated
 from weft.primitives.cumulative import Cumulative
 from weft.primitives.fft import FFT
-from weft.primitives.layout import Iota, broadcast_in_dim, convert
+from weft.primitives.layout import Iota, LeadingBatch, broadcast_in_dim, convert
 from weft.primitives.random import RandomBits, RandomSplit
 from weft.primitives.reduction import ArgExtremum, Reduce, highest_value, lowest_value
 from weft.primitives.sort import FindPlaces, Partition, Sort, TopK, sort_p
@@ -64,9 +64,10 @@ def pad_cumulative(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
     In reverse, it reads the padding first, so the padding is filled with the identity element.
     """
-    (x,), aval = ins, eqn.invars[0].aval
+    (x,), aval, prim = ins, eqn.invars[0].aval, eqn.primitive
+    assert isinstance(prim, Cumulative)
     if eqn.params["reverse"]:
-        value = eqn.primitive.identity(aval.dtype)
+        value = prim.identity(aval.dtype)
         x = sizes.mask(x, aval, (eqn.params["axis"],), value)
     return apply_padded(eqn, sizes, [x])
 
@@ -76,8 +77,9 @@ def pad_arg_extremum(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
     The padding never wins: of equal elements, the first is returned.
     """
-    (x,), aval = ins, eqn.invars[0].aval
-    worst = lowest_value if eqn.primitive.largest else highest_value
+    (x,), aval, prim = ins, eqn.invars[0].aval, eqn.primitive
+    assert isinstance(prim, ArgExtremum)
+    worst = lowest_value if prim.largest else highest_value
     return apply_padded(eqn, sizes, [sizes.mask(x, aval, eqn.params["axes"], worst(aval.dtype))])
 
 
@@ -144,6 +146,7 @@ def pad_reduce(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 def pad_batch(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     """Run an operation on matrices with padded batch axes. Matrices are independent."""
+    assert isinstance(eqn.primitive, LeadingBatch)
     rank = eqn.invars[0].aval.ndim - eqn.primitive.core_rank
     for aval in [v.aval for v in (*eqn.invars, *eqn.outvars)]:
         if any(is_padded(aval, a) for a in range(rank, aval.ndim)):
@@ -267,6 +270,7 @@ def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     """
     x, indices, updates = ins
     of_x, of_indices, of_updates = [a.aval for a in eqn.invars]
+    assert isinstance(eqn.primitive, indexing.Scatter)
     if eqn.primitive.adds and is_of_diagonal(eqn, sizes, indices):
         return [add_to_diagonal(x, updates, sizes)]
     dims, mode = eqn.params["dimension_numbers"], eqn.params["mode"]

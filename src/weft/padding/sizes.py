@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import numpy as jnp
+import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Expression, Integer, Number, Operator, Place
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, memo_jaxpr
@@ -121,7 +121,8 @@ class Sizes:
         The mask has the padded shape of `aval`. Return None if none of the axes is padded.
         """
         padded = self.pad_type(aval).shape
-        found, key = None, (padded,)
+        found: Any = None
+        key: tuple[Any, ...] = (padded,)
         for axis in axes:
             if isinstance(aval.shape[axis], Dim):
                 key = (*key, axis, aval.shape[axis])
