@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-import weft.numpy as jnp
 import weft.lax as lax
+import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import (
     Apply,

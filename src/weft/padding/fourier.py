@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-import weft.numpy as jnp
 import weft.lax as lax
+import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
 from weft.padding.sizes import INDEX, Sizes, refusal
