@@ -184,16 +184,11 @@ class PaddedFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._fast:
-            leaves: Any = args
-            key: tuple = (current.trace, trace_context())
             # Values without a dtype take the slow path. So do pytrees that cannot be flattened: the
             # slow path explains their errors.
             try:
-                if kwargs or not self._flat:
-                    leaves, tree = _flatten((args, kwargs), None)
-                    key = (*key, tree)
-                kinds = [x.aval if type(x) is ArrayImpl else kind_of(x) for x in leaves]
-                found = self._fast.get((*key, *kinds))
+                key, leaves = self._make_key(args, kwargs)
+                found = self._fast.get(key)
             except (AttributeError, ValueError, SystemError, TypeError):
                 return self._call(args, kwargs)
             if found is not None and found is not _ENGINE:
@@ -210,6 +205,16 @@ class PaddedFunction:
         if self._exact:
             return self._engine(*args, **kwargs)
         return self._call(args, kwargs)
+
+    def _make_key(self, args: tuple, kwargs: dict) -> tuple[tuple, Any]:
+        """Return the key of a call in the fast path, and the leaves of its arguments."""
+        leaves: Any = args
+        key: tuple = (current.trace, trace_context())
+        if kwargs or not self._flat:
+            leaves, tree = _flatten((args, kwargs), None)
+            key = (*key, tree)
+        kinds = [x.aval if type(x) is ArrayImpl else kind_of(x) for x in leaves]
+        return (*key, *kinds), leaves
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -270,13 +275,9 @@ class PaddedFunction:
         """Cache how calls with arrays and numbers of these types run."""
         if not _KINDS.issuperset(map(type, leaves)):
             return
-        key: tuple = ()
         if kwargs or not _KINDS.issuperset(map(type, args)):
             self._flat = False
-        if not self._flat:
-            key = (flatten((args, kwargs))[1],)
-        kinds = [x.aval if type(x) is ArrayImpl else kind_of(x) for x in leaves]
-        self._fast[current.trace, trace_context(), *key, *kinds] = entry
+        self._fast[self._make_key(args, kwargs)[0]] = entry
 
     def padded_jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
         """Return the padded program for arguments of these types.

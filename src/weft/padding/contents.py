@@ -126,6 +126,11 @@ def is_constant(x: Any) -> bool:
     return x is FINITE or isinstance(x, np.ndarray)
 
 
+def is_zero(x: Any) -> bool:
+    """Return True if a content is 0, of any sign."""
+    return isinstance(x, np.ndarray) and bool(x == 0)
+
+
 def is_finite(x: Content) -> bool:
     """Return True if a content is finite."""
     return x is FINITE or (x is not None and bool(np.isfinite(x)))

@@ -13,8 +13,9 @@ from typing import Any
 import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
+from weft.padding.contents import is_zero
 from weft.padding.rules import Rule, apply_padded, is_padded, pad_batch
-from weft.padding.sizes import IDENTITY, Sizes, choose_elements, refusal
+from weft.padding.sizes import FACTOR, IDENTITY, SOLVED, Sizes, choose_elements, refusal
 from weft.primitives.eigen import Eigh, Svd
 from weft.primitives.factorizations import Lu, Qr
 from weft.primitives.layout import LeadingBatch, convert
@@ -70,7 +71,7 @@ def pad_cholesky(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     """
     outs = pad_factorization(eqn, sizes, ins)
     if has_padded_core(eqn):
-        sizes.note(outs[0], {IDENTITY: True})
+        sizes.note(outs[0], {IDENTITY: True, FACTOR: True})
     return outs
 
 
@@ -85,14 +86,30 @@ def pad_qr(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_triangular_solve(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Solve [[A, 0], [0, I]] x = [b, 0], so that the padding of x is 0."""
+    """Solve [[A, 0], [0, I]] x = [b, 0].
+
+    The padding of x need not be 0: 0 * inf is NaN. But where all of a row of b is 0, so is the row
+    of x that is solved with a Cholesky factor from the right, as the factor is finite and has no
+    zeros on its diagonal. If the factor is NaN, so is all that is solved with it. So such rows need
+    no mask before they are solved with the same factor. Likewise for columns, from the left.
+    """
     a, b = ins
     of_a, of_b = [v.aval for v in eqn.invars]
     if not has_padded_core(eqn):
         return apply_padded(eqn, sizes, ins)
     axis = of_b.ndim - (2 if eqn.params["left_side"] else 1)
-    b = sizes.mask(b, of_b, (axis,), 0)
-    return apply_padded(eqn, sizes, [complete(a, of_a, sizes), b])
+    other = 2 * of_b.ndim - 3 - axis
+    whole = complete(a, of_a, sizes)
+    if sizes.find_known(b).get(SOLVED) == (id(whole), axis):
+        return apply_padded(eqn, sizes, [whole, b])
+    is_factor = sizes.find_known(whole).get(FACTOR, False)
+    is_filled = is_zero(sizes.find_known(b).get(axis))
+    axes = (axis, other) if is_factor and not is_filled else (axis,)
+    filled = sizes.mask(b, of_b, axes, 0)
+    outs = apply_padded(eqn, sizes, [whole, filled])
+    if is_factor and is_zero(sizes.find_known(filled).get(other)):
+        sizes.note(outs[0], {SOLVED: (id(whole), other)})
+    return outs
 
 
 def pad_eigh(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:

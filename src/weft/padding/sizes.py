@@ -28,6 +28,10 @@ from weft.primitives.layout import broadcast_in_dim, convert, fill, iota_p
 
 INDEX = np.dtype(np.int32)
 IDENTITY = "identity"  # the fact that the padding of a matrix is that of an identity matrix
+FACTOR = "factor"  # the fact that a matrix is a Cholesky factor
+SOLVED = (
+    "solved"  # the factor that a value is solved with, and an axis along which it is padded by 0
+)
 NUMBER = "number"  # the fact that a scalar is a number that is known
 FAR = 2**30  # larger than any index along an axis; the sum of two fits an int32
 
