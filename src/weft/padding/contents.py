@@ -39,8 +39,6 @@ Content: TypeAlias = "np.ndarray | Finite | None"
 
 # Operations that NumPy computes as XLA does, up to the sign of 0.
 ON_HOST = {**EXACT, ops.max_p: ignore_dtype(np.maximum), ops.min_p: ignore_dtype(np.minimum)}
-# Operations with finite results for finite operands of any dtype.
-BOUNDED = frozenset([ops.neg_p, ops.max_p, ops.min_p, ops.floor_p, ops.ceil_p])
 
 
 def find_content(expression: Any, read: Callable[[Read], Content]) -> Content:
@@ -79,24 +77,49 @@ def apply_to_contents(prim: Primitive, params: Mapping, args: Sequence[Content])
         found = compute_for_signs(prim, params, numbers)
         if found is not None:
             return found
-    if not all(map(is_finite, args)):
-        return None
-    if prim is ops.mul_p:
-        return next((x for x in numbers if x == 0), None)
-    if prim is convert_element_type_p:
-        (x,) = args  # a float64 may be too large for a float32
-        small = isinstance(x, np.ndarray) and bool(abs(x) <= 1)
-        return FINITE if small or np.dtype(params["new_dtype"]) == np.float64 else None
-    return FINITE if prim in BOUNDED else None
+    rule = FINITE_RULES.get(prim)
+    return rule(params, args) if rule is not None and all(map(is_finite, args)) else None
+
+
+def multiply_contents(params: Mapping, args: Sequence[Content]) -> Content:
+    """Return 0 if a factor is 0; the other one is finite."""
+    return next((x for x in args if isinstance(x, np.ndarray) and x == 0), None)
+
+
+def convert_content(params: Mapping, args: Sequence[Content]) -> Content:
+    """Return the content of a conversion. A finite float64 may be too large for a float32."""
+    small = isinstance(args[0], np.ndarray) and bool(abs(args[0]) <= 1)
+    return FINITE if small or np.dtype(params["new_dtype"]) == np.float64 else None
+
+
+def raise_content(params: Mapping, args: Sequence[Content]) -> Content:
+    """Return a power of 0 or 1."""
+    known = isinstance(args[0], np.ndarray) and args[0] in (0, 1)
+    return args[0] if known and params["y"] > 0 else None
+
+
+def keep_finite(params: Mapping, args: Sequence[Content]) -> Content:
+    """Return the content of an operation whose results are finite if its operands are."""
+    return FINITE
+
+
+# The contents of results of operations on finite contents, of any dtype.
+FINITE_RULES: dict[Primitive, Callable[[Mapping, Sequence[Content]], Content]] = {
+    ops.mul_p: multiply_contents,
+    convert_element_type_p: convert_content,
+    transcendental.integer_pow_p: raise_content,
+    ops.neg_p: keep_finite,
+    ops.max_p: keep_finite,
+    ops.min_p: keep_finite,
+    ops.floor_p: keep_finite,
+    ops.ceil_p: keep_finite,
+}
 
 
 def compute_for_signs(
     prim: Primitive, params: Mapping, numbers: Sequence[np.ndarray]
 ) -> np.ndarray | None:
     """Return the result of an operation on numbers, if it is the same for all signs of zeros."""
-    if prim is transcendental.integer_pow_p:
-        (x,) = numbers
-        return x if params["y"] > 0 and x in (0, 1) else None
     if prim not in ON_HOST or not all(x == 0 or is_plain(x) for x in numbers):
         return None
     signs = [[x, -x] if x == 0 and x.dtype.kind not in "biu" else [x] for x in numbers]
