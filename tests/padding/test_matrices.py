@@ -8,6 +8,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 import weft.scipy.linalg
+import weft.scipy.stats
 from weft import lax, tree
 from weft.core.aval import ShapedArray
 from weft.export.specs import symbolic_shape
@@ -35,6 +36,9 @@ OF_TWO_SIZES = {
     "singular values": jnp.linalg.svdvals,
     "rank": jnp.linalg.matrix_rank,
     "toeplitz": lambda x: weft.scipy.linalg.toeplitz(x[:, 0], x[0]),
+    "frequencies": lambda x: (jnp.fft.fftfreq(x.shape[0]), jnp.fft.rfftfreq(x.shape[1], 0.1)),
+    "errors": weft.scipy.stats.sem,
+    "statistics": lambda x: jnp.pad(x, 1, mode="maximum", stat_length=4),
 }
 
 
