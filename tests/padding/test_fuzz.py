@@ -131,7 +131,7 @@ def test_random_programs(block):
             if seed % 8 == 7:
                 check(program.fun, program, LARGE, bucket=LARGE[0]["n"])
             else:
-                check(program.fun, program, SIZES)
+                check(program.fun, program, SIZES, zeros=seed % 3 == 1)
         except weft.errors.InconclusiveDimensionOperation:
             refused += 1
         except weft.errors.ShapeError as error:

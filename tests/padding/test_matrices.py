@@ -7,7 +7,9 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import lax
+import weft.scipy.linalg
+import weft.scipy.stats
+from weft import lax, tree
 from weft.core.aval import ShapedArray
 from weft.export.specs import symbolic_shape
 from weft.padding.matrices import complete
@@ -15,14 +17,40 @@ from weft.padding.sizes import Sizes
 
 
 def test_matrices_are_completed_by_an_identity():
-    n, m = symbolic_shape("n, m")
-    x = np.full((2, 4, 6), np.nan, np.float32)
-    x[:, :3, :4] = 2
-    sizes = Sizes({"n": 4, "m": 6}, {"n": np.int32(3), "m": np.int32(4)})
-    got = np.asarray(complete(x, ShapedArray((2, n, m), np.dtype(np.float32)), sizes))
-    want = np.zeros((4, 6))
-    want[:3, :4], want[3, 4] = 2, 1
+    (n,) = symbolic_shape("n")
+    x = np.full((2, 4, 4), np.nan, np.float32)
+    x[:, :3, :3] = 2
+    sizes = Sizes({"n": 4}, {"n": np.int32(3)})
+    got = np.asarray(complete(x, ShapedArray((2, n, n), np.dtype(np.float32)), sizes))
+    want = np.zeros((4, 4))
+    want[:3, :3], want[3, 3] = 2, 1
     np.testing.assert_array_equal(got, [want, want])
+
+
+# Functions of a matrix of two sizes that vary.
+OF_TWO_SIZES = {
+    "lu": lax.linalg.lu,
+    "permutation": weft.scipy.linalg.lu,
+    "qr": jnp.linalg.qr,
+    "complete qr": lambda x: jnp.linalg.qr(x, mode="complete"),
+    "singular values": jnp.linalg.svdvals,
+    "rank": jnp.linalg.matrix_rank,
+    "toeplitz": lambda x: weft.scipy.linalg.toeplitz(x[:, 0], x[0]),
+    "frequencies": lambda x: (jnp.fft.fftfreq(x.shape[0]), jnp.fft.rfftfreq(x.shape[1], 0.1)),
+    "errors": weft.scipy.stats.sem,
+    "statistics": lambda x: jnp.pad(x, 1, mode="maximum", stat_length=4),
+}
+
+
+@pytest.mark.sample(one_in=2)
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4)])
+@pytest.mark.parametrize("name", OF_TWO_SIZES)
+def test_factors_of_matrices_of_two_sizes(name, shape):
+    fun = OF_TWO_SIZES[name]
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    got = tree.leaves(weft.jit(fun, sizes="n, m")(x))
+    for g, w in zip(got, tree.leaves(fun(x)), strict=True):
+        np.testing.assert_allclose(g, w, 1e-4, 1e-5)
 
 
 FUNCTIONS = {

@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.core.aval import check_extent
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import literal_like
-from weft.numpy.creation import asarray
+from weft.numpy.creation import arange, asarray
 from weft.numpy.manipulation import roll
 from weft.numpy.promotion import as_array, axes_of
 from weft.primitives import slicing
@@ -622,13 +622,15 @@ def divide_frequencies(op: str, k: Any, n: int, d: Any, dtype: Any, device: Any)
     spacing = as_array(d, op)
     if spacing.ndim:
         raise ShapeError(f"{op}: d must be a scalar; got {spacing.aval}.")
-    if isinstance(d, bool | int | float | np.number):
+    if isinstance(d, bool | int | float | np.number) and not isinstance(n, SymbolicSize):
         return asarray(k / (n * np.float64(d)), dtype, device=device)
     return asarray(asarray(k / n, dtype) / spacing.astype(dtype), device=device)
 
 
 def check_points(op: str, n: Any) -> int:
     """Check a number of points."""
+    if isinstance(n, SymbolicSize):
+        return n
     n = check_integer(
         op, "n", int(n) if isinstance(n, float) and n.is_integer() else n, 0, math.inf
     )
@@ -636,6 +638,11 @@ def check_points(op: str, n: Any) -> int:
         raise ShapeError(f"{op}: n must be positive; got {n}.")
     check_extent((n,), np.dtype(float))
     return n
+
+
+def count_points(n: Any) -> Any:
+    """Return the integers below a number, which may be symbolic."""
+    return arange(n) if isinstance(n, SymbolicSize) else np.arange(n)
 
 
 def fftfreq(
@@ -666,7 +673,7 @@ def fftfreq(
     Array([ 0.,  2.,  4., -4., -2.], dtype=float32)
     """
     n = check_points("fftfreq", n)
-    k = (np.arange(n) + n // 2) % n - n // 2
+    k = (count_points(n) + n // 2) % n - n // 2
     return divide_frequencies("fftfreq", k, n, d, dtype, device)
 
 
@@ -694,7 +701,7 @@ def rfftfreq(
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
     n = check_points("rfftfreq", n)
-    return divide_frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
+    return divide_frequencies("rfftfreq", count_points(n // 2 + 1), n, d, dtype, device)
 
 
 def shift_half(op: str, x: Any, axes: Any, sign: int) -> Any:

@@ -34,7 +34,7 @@ from weft.primitives.families import as_sequence, check_integer, normalize_axis
 from weft.primitives.layout import convert, reshape
 from weft.primitives.matrices import adjoint, check_matrix, swap, to_column
 from weft.run.operation import operation
-from weft.util import check_option, list_public
+from weft.util import check_option, list_public, max_size
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = [
@@ -155,7 +155,7 @@ def lstsq_of_columns(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, 
             f"got {a.aval}, {b.aval}. Hint: weft.vmap(jnp.linalg.lstsq) for a batch."
         )
     columns = to_column(b) if b.ndim == 1 else b
-    cutoff = systems.find_epsilon(a) * builtins.max(*a.shape) if rcond is None else rcond
+    cutoff = systems.find_epsilon(a) * max_size(*a.shape) if rcond is None else rcond
     cutoff = where(as_array(cutoff) < 0, systems.find_epsilon(a), cutoff)
     x, s = systems.solve_least_squares(a, columns, cutoff, False)
     rank = sum(systems.find_kept_values(s, cutoff), -1)
@@ -241,7 +241,7 @@ def pinv(
     a = systems.check_matrices("pinv", a, square=hermitian)
     rtol = choose_one("pinv", rtol=rtol, rcond=rcond)
     if rtol is None:
-        rtol = 10.0 * builtins.max(*a.shape[-2:]) * systems.find_epsilon(a)
+        rtol = 10.0 * max_size(*a.shape[-2:]) * systems.find_epsilon(a)
     return systems.solve_least_squares(a, None, rtol, bool(hermitian))[0]
 
 
@@ -479,7 +479,7 @@ def matrix_rank(
     if tol is not None:
         return sum(s > expand_dims(as_array(tol, "matrix_rank"), -1), -1)
     if rtol is None:
-        rtol = builtins.max(*x.shape[-2:]) * systems.find_epsilon(x)
+        rtol = max_size(*x.shape[-2:]) * systems.find_epsilon(x)
     return sum(systems.find_kept_values(s, rtol), -1)
 
 

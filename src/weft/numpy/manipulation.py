@@ -558,10 +558,12 @@ def take_diagonal(a: Any, count: Any, offset: int) -> Any:
     """
     rank = a.ndim - 2
     place = layout.broadcasted_iota(np.int32, (count, 2), 0)
-    first = np.array([[builtins.max(0, -offset), builtins.max(0, offset)]], np.int32)
+    if offset:
+        first = np.array([[builtins.max(0, -offset), builtins.max(0, offset)]], np.int32)
+        place = add(place, broadcast_to(first, (count, 2)))
     dims = indexing.GatherDimensionNumbers(tuple(range(rank)), (rank, rank + 1), (rank, rank + 1))
     return indexing.gather(
-        a, add(place, broadcast_to(first, (count, 2))), dims, (*a.shape[:-2], 1, 1),
+        a, place, dims, (*a.shape[:-2], 1, 1),
         indices_are_sorted=True, unique_indices=True, mode="promise_in_bounds",
     )  # fmt: skip
 

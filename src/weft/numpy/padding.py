@@ -23,7 +23,7 @@ from weft.primitives.elementwise import add, convert, floor, mul, ne, select, su
 from weft.primitives.layout import literal
 from weft.pytrees import flatten, unflatten
 from weft.run.operation import operation
-from weft.util import SymbolicSize, as_size
+from weft.util import SymbolicSize, as_size, min_size
 from weft.xla.typing import Array, ArrayLike
 
 Widths = tuple[tuple[int, int], ...]
@@ -244,7 +244,7 @@ def pad_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | None) 
     """Padding with a statistic of the elements next to each side."""
     for axis, (before, after) in enumerate(widths):
         n = x.shape[axis]
-        sizes = (n, n) if lengths is None else [min(k, n) for k in lengths[axis]]
+        sizes = (n, n) if lengths is None else [min_size(k, n) for k in lengths[axis]]
         parts = []
         for count, start, stop in ((before, 0, sizes[0]), (after, n - sizes[1], n)):
             near = slicing.slice_in_dim(x, start, stop, 1, axis)

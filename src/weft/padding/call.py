@@ -32,12 +32,13 @@ from weft.export.dims import evaluate_size
 from weft.export.solving import Step, plan_sizes
 from weft.export.specs import SymbolicScope, compare_sizes, symbolic_shape
 from weft.numpy import index_plans, promotion, updates
-from weft.options import config, trace_context
+from weft.options import config, named_axes, trace_context
+from weft.padding.interpret import pad_jaxpr
 from weft.padding.run import PaddedRun, Variable, find_run, jit_padded, padded_call_p
 from weft.padding.sizes import FAR
 from weft.primitives import families, layout
 from weft.pytrees import broadcast_prefix, default_registry, flatten, is_none
-from weft.transforms.batch import BatchTrace, named_axes
+from weft.transforms.batch import BatchTrace
 from weft.transforms.jvp import JVPTrace
 from weft.transforms.linearize import PartialTrace
 from weft.util import Logger, copy_names, find_global_name, fun_name
@@ -183,16 +184,11 @@ class PaddedFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._fast:
-            leaves: Any = args
-            key: tuple = (current.trace, trace_context())
             # Values without a dtype take the slow path. So do pytrees that cannot be flattened: the
             # slow path explains their errors.
             try:
-                if kwargs or not self._flat:
-                    leaves, tree = _flatten((args, kwargs), None)
-                    key = (*key, tree)
-                kinds = [x.aval if type(x) is ArrayImpl else kind_of(x) for x in leaves]
-                found = self._fast.get((*key, *kinds))
+                key, leaves = self._make_key(args, kwargs)
+                found = self._fast.get(key)
             except (AttributeError, ValueError, SystemError, TypeError):
                 return self._call(args, kwargs)
             if found is not None and found is not _ENGINE:
@@ -209,6 +205,16 @@ class PaddedFunction:
         if self._exact:
             return self._engine(*args, **kwargs)
         return self._call(args, kwargs)
+
+    def _make_key(self, args: tuple, kwargs: dict) -> tuple[tuple, Any]:
+        """Return the key of a call in the fast path, and the leaves of its arguments."""
+        leaves: Any = args
+        key: tuple = (current.trace, trace_context())
+        if kwargs or not self._flat:
+            leaves, tree = _flatten((args, kwargs), None)
+            key = (*key, tree)
+        kinds = [x.aval if type(x) is ArrayImpl else kind_of(x) for x in leaves]
+        return (*key, *kinds), leaves
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -269,19 +275,17 @@ class PaddedFunction:
         """Cache how calls with arrays and numbers of these types run."""
         if not _KINDS.issuperset(map(type, leaves)):
             return
-        key: tuple = ()
         if kwargs or not _KINDS.issuperset(map(type, args)):
             self._flat = False
-        if not self._flat:
-            key = (flatten((args, kwargs))[1],)
-        kinds = [x.aval if type(x) is ArrayImpl else kind_of(x) for x in leaves]
-        self._fast[current.trace, trace_context(), *key, *kinds] = entry
+        self._fast[self._make_key(args, kwargs)[0]] = entry
 
     def padded_jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
         """Return the padded program for arguments of these types.
 
         The inputs of the program are the true sizes, the values that the function closes over, and
-        the flat padded arguments. There is a size for each name, in order of first occurrence.
+        the flat padded arguments. There is a size for each name, in order of first occurrence. The
+        padding of arguments may contain anything. A call pads with zeros, so that the program that
+        it runs may fill less.
 
         Args:
           args: the arguments of the function, arrays.
@@ -296,7 +300,7 @@ class PaddedFunction:
                 f"padded_jaxpr: sizes must be at least 1, and those that share programs; got "
                 f"{', '.join(str(typeof(x)) for x in leaves)}."
             )
-        return plan.run.jaxpr
+        return pad_jaxpr(plan.program.jaxpr, plan.run.buckets)
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace the padded program for arguments of these types: see `padded_jaxpr`."""

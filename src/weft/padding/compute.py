@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from weft import lax
-from weft import numpy as jnp
+import weft.lax as lax
+import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import (
     Apply,
@@ -138,8 +138,8 @@ class Evaluation:
         for index, n in zip(x.index, shape, strict=True):
             found = jnp.clip(self.integer(index), 0, n - 1)
             at.append(jnp.reshape(found, (1,) * rank) if typeof(found).ndim == 0 else found)
-        how = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
-        return jnp.asarray(operand).at[tuple(at)].get(**how)
+        places = jnp.asarray(operand).at[tuple(at)]
+        return places.get(mode="promise_in_bounds", wrap_negative_indices=False)
 
     def read_along_axes(self, operand: Any, indices: Sequence[Any], needed: Sequence[list]) -> Any:
         """Return elements of an operand, for indices that depend on at most one place each."""
@@ -162,7 +162,7 @@ class Evaluation:
                 kept.append(size)
                 order.append(self.axes[row[0]])
         operand = jnp.reshape(operand, kept)
-        operand = jnp.transpose(operand, np.argsort(order)) if order else operand
+        operand = jnp.transpose(operand, np.argsort(order).tolist()) if order else operand
         shape = [1] * len(self.places)
         for size, axis in zip(kept, order, strict=True):
             shape[axis] = size

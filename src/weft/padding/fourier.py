@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from weft import lax
-from weft import numpy as jnp
+import weft.lax as lax
+import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
 from weft.padding.sizes import INDEX, Sizes, refusal
@@ -100,7 +100,7 @@ def transform_rows(x: Any, n: Any, bound: int, inverse: bool) -> Any:
       inverse: True for the inverse transform.
     """
     if typeof(x).dtype.kind != "c":
-        x = convert(x, np.complex128 if typeof(x).dtype.itemsize == 8 else np.complex64)
+        x = convert(x, np.dtype(np.complex128 if typeof(x).dtype.itemsize == 8 else np.complex64))
     dtype, size = typeof(x).dtype, typeof(x).shape[-1]
     real = typeof(jnp.real(x)).dtype
     length = choose_length(2 * bound - 1)

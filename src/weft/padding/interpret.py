@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from weft import numpy as jnp
+import weft.numpy as jnp
 from weft.control.cond import Cond, cond_p
 from weft.control.loop import Reversal, While, bind_reversal, bind_while, merge_loops, split_parts
 from weft.control.scan import Scan, bind_scan, count_groups
@@ -30,7 +30,7 @@ from weft.core.trace import current
 from weft.export.dims import Dim, DimAsValue
 from weft.nn.attention_parts import AttentionPart
 from weft.numpy.ranks import SelectRanks
-from weft.padding.elements import run_elements
+from weft.padding.elements import note_number, run_elements
 from weft.padding.matrices import MATRIX_RULES
 from weft.padding.rules import RULES
 from weft.padding.sizes import INDEX, Sizes, choose_elements, is_symbolic, is_symbolic_eqn, refusal
@@ -42,12 +42,13 @@ Buckets: TypeAlias = tuple[tuple[str, int], ...]
 
 
 @memo_jaxpr
-def pad_jaxpr(jaxpr: Jaxpr, buckets: Buckets) -> Any:
+def pad_jaxpr(jaxpr: Jaxpr, buckets: Buckets, zeros: bool = False) -> Any:
     """Return the program on padded arrays.
 
     Args:
       jaxpr: a closed program. Its symbolic sizes are made of the variables in `buckets`.
       buckets: the name of each variable, with its size in memory.
+      zeros: True if all padding of the inputs contains zeros. Else it may contain anything.
 
     Returns:
       A closed jaxpr. Its inputs are the true size of each variable, an int32 scalar, in the order
@@ -61,7 +62,10 @@ def pad_jaxpr(jaxpr: Jaxpr, buckets: Buckets) -> Any:
 
     def run(*args: Any) -> list:
         sizes = Sizes(dict(buckets), dict(zip(names, args[: len(names)], strict=True)))
-        return run_padded(jaxpr, sizes, args[len(names) :])
+        given = args[len(names) :]
+        for x, v in zip(given, jaxpr.invars if zeros else (), strict=zeros):
+            sizes.note_zeros(x, v.aval)
+        return run_padded(jaxpr, sizes, given)
 
     scalar = ShapedArray((), INDEX)
     avals = [scalar] * len(names) + [shapes.pad_type(a) for a in jaxpr.in_avals]
@@ -107,7 +111,9 @@ def run_equation(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     """Return the padded results of an equation."""
     prim = eqn.primitive
     if not is_symbolic_eqn(eqn):
-        return prim.apply(*ins, **eqn.params)
+        outs = prim.apply(*ins, **eqn.params)
+        note_number(eqn, sizes, ins, outs)
+        return outs
     rule = find_rule(type(prim))
     if rule is not None:
         found = rule(eqn, sizes, ins)

@@ -19,8 +19,15 @@ from weft.core.element import Apply, Expression, Integer, Number, Place, Read, R
 from weft.core.primitive import Primitive
 from weft.core.trace import ensure_compile_time_eval
 from weft.export.dims import Dim
-from weft.optimize.fold import EXACT, ignore_dtype, is_plain
-from weft.primitives.elementwise import max_p, min_p
+from weft.optimize.fold import is_plain
+from weft.padding.contents import (
+    ON_HOST,
+    Content,
+    compute_on_host,
+    content_of_type,
+    find_content,
+    is_same_number,
+)
 
 
 class Mismatch(Exception):
@@ -28,10 +35,21 @@ class Mismatch(Exception):
 
 
 class Matching:
-    """A comparison that collects the fills that make expressions agree: `fills[operand, axis]`."""
+    """A comparison that collects the fills that make expressions agree: `fills[operand, axis]`.
 
-    def __init__(self, avals: Sequence[ShapedArray]):
+    `contents` are those of the padding of each operand, for each axis. Padding that is already
+    neutral is not filled.
+    """
+
+    def __init__(
+        self,
+        avals: Sequence[ShapedArray],
+        shapes: Sequence[Sequence[Any]] = (),
+        contents: Sequence[Mapping] | None = None,
+    ):
         self.avals = avals
+        self.shapes = shapes  # the true ones
+        self.contents = contents or [{} for _ in avals]
         self.fills: dict[tuple[int, int], Any] = {}
         self.plain: set[tuple[int, int]] = set()  # axes of operands that must not be filled
         self.places: dict[Place, Place] = {}
@@ -48,7 +66,8 @@ class Matching:
             if type(true) is not type(padded) or isinstance(true, Dim) or true != padded:
                 raise Mismatch
             return
-        if type(true) is not type(padded):
+        kind: type = type(padded)
+        if type(true) is not kind:
             raise Mismatch
         match true:
             case Place():
@@ -131,21 +150,50 @@ class Matching:
                 axes = [a for a, index in enumerate(read.index) if index is place]
                 if len(axes) != 1:
                     raise Mismatch
-        values = {}
+        operands = list(dict.fromkeys(read.operand for read in reads))
+        # As few operands as possible are filled, the same ones beyond each true size.
+        for filled in ((), *[(k,) for k in operands], operands):
+            if all(self._is_neutral(reduction, neutral, place, filled) for place in cut):
+                break
+        else:
+            self._check_filled(reduction, neutral, operands)
         for read in reads:
-            values[read.operand] = neutral.astype(self.avals[read.operand].dtype)
-        found = evaluate_at(reduction.body, values)
-        if found is None or not np.array_equal(
-            found, neutral, equal_nan=neutral.dtype.kind in "fc"
-        ):
-            raise Mismatch
-        for read in reads:
+            if read.operand not in filled:  # its content is relied on, and must stay
+                self.plain.update((read.operand, a) for a in range(len(read.index)))
+                continue
+            fill = neutral.astype(self.avals[read.operand].dtype)
             for axis, index in enumerate(read.index):
                 if index in cut:
-                    key, value = (read.operand, axis), values[read.operand]
-                    old = self.fills.setdefault(key, value)
-                    if not np.array_equal(old, value, equal_nan=old.dtype.kind in "fc"):
+                    old = self.fills.setdefault((read.operand, axis), fill)
+                    if not np.array_equal(old, fill, equal_nan=old.dtype.kind in "fc"):
                         raise Mismatch
+
+    def _is_neutral(
+        self, reduction: Reduce, neutral: np.ndarray, place: Place, filled: Sequence[int]
+    ) -> bool:
+        """Return True if terms beyond the true size of a place are known to be neutral."""
+        size = reduction.sizes[reduction.places.index(place)]
+
+        def read(x: Read) -> Content:
+            dtype, axis = self.avals[x.operand].dtype, x.index.index(place)
+            if x.operand in filled:
+                return neutral.astype(dtype)
+            found = self.contents[x.operand].get(axis)
+            known = found is not None and self.shapes[x.operand][axis] == size
+            return found if known else content_of_type(dtype)
+
+        found = find_content(reduction.body, read)
+        return isinstance(found, np.ndarray) and is_same_number(found, neutral)
+
+    def _check_filled(
+        self, reduction: Reduce, neutral: np.ndarray, operands: Sequence[int]
+    ) -> None:
+        """Check that terms are neutral if all operands are filled, by computing one."""
+        values = {k: neutral.astype(self.avals[k].dtype) for k in operands}
+        found = evaluate_at(reduction.body, values)
+        equal_nan = neutral.dtype.kind in "fc"
+        if found is None or not np.array_equal(found, neutral, equal_nan=equal_nan):
+            raise Mismatch
 
     def finish(self) -> Mapping[tuple[int, int], Any]:
         """Return the fills.
@@ -178,19 +226,12 @@ def find_neutral(reduction: Reduce) -> Any:
     return neutral
 
 
-# Operations that NumPy computes as XLA does, up to the sign of 0.
-ON_HOST = {**EXACT, max_p: ignore_dtype(np.maximum), min_p: ignore_dtype(np.minimum)}
-
-
 def compute_number(prim: Primitive, params: Mapping, *args: np.ndarray) -> np.ndarray:
     """Return the result of an operation on numbers, by NumPy if possible to avoid compiling."""
     if prim in ON_HOST and all(is_plain(x) for x in args):
-        avals = tuple([ShapedArray((), x.dtype) for x in args])
-        dtype = prim.type_of(avals, dict(params))[0].dtype
-        with np.errstate(all="ignore"):
-            found = ON_HOST[prim](dtype, *[x[()] for x in args])
+        found = compute_on_host(prim, params, *args)
         if found is not None:
-            return np.asarray(found, dtype)
+            return found
     with ensure_compile_time_eval():
         return np.asarray(prim.apply(*args, **params)[0])
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft import numpy as jnp
+import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
+from weft.padding.contents import is_zero
 from weft.padding.rules import Rule, apply_padded, is_padded, pad_batch
-from weft.padding.sizes import Sizes, choose_elements, refusal
+from weft.padding.sizes import FACTOR, IDENTITY, SOLVED, Sizes, choose_elements, refusal
 from weft.primitives.eigen import Eigh, Svd
 from weft.primitives.factorizations import Lu, Qr
 from weft.primitives.layout import LeadingBatch, convert
@@ -27,11 +28,8 @@ def has_padded_core(eqn: Eqn) -> bool:
     return any(is_padded(aval, a) for a in (aval.ndim - 2, aval.ndim - 1))
 
 
-IDENTITY = "identity"  # the fact that the padding of a matrix is the one that `complete` writes
-
-
 def complete(x: Any, aval: ShapedArray, sizes: Sizes) -> Any:
-    """Return matrices with 1 on the diagonal of the padding, and 0 elsewhere in it."""
+    """Return square matrices with 1 on the diagonal of the padding, and 0 elsewhere in it."""
     known = sizes.find_known(x)
     if IDENTITY in known:
         return known[IDENTITY] if known[IDENTITY] is not True else x
@@ -40,29 +38,29 @@ def complete(x: Any, aval: ShapedArray, sizes: Sizes) -> Any:
         return x
     padding = convert(is_on_diagonal(aval, sizes), typeof(x).dtype)
     found = choose_elements(inside, x, padding)
-    sizes.note(x, {**known, IDENTITY: found})
+    sizes.note(x, {IDENTITY: found})
     sizes.note(found, {IDENTITY: True})
     return found
 
 
 def is_on_diagonal(aval: ShapedArray, sizes: Sizes) -> Any:
-    """Return a mask that is True on the diagonal that begins at the first element of the padding.
-
-    For square matrices it is the main diagonal, of which the first elements do not count.
-    """
-    row, column = aval.ndim - 2, aval.ndim - 1
-    places = [sizes.count_places(sizes.pad_type(aval).shape, axis) for axis in (row, column)]
-    if aval.shape[row] == aval.shape[column]:
-        return jnp.equal(*places)
-    return jnp.equal(
-        *[jnp.subtract(p, sizes.value(aval.shape[a])) for p, a in zip(places, (row, column))]
-    )
+    """Return a mask that is True on the diagonal of square matrices."""
+    shape = sizes.pad_type(aval).shape
+    return jnp.equal(*[sizes.count_places(shape, axis) for axis in (aval.ndim - 2, aval.ndim - 1)])
 
 
 def pad_factorization(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Compute the LU or QR factors of [[A, 0], [0, I]]."""
+    """Compute the LU or QR factors of [[A, 0], [0, I]], or of [[A, 0], [0, 0]] if A is not square.
+
+    In a tall matrix, a 1 in the first column of the padding would be exchanged with, or reflected
+    to, a row of A. Columns of zeros leave the rows of A where they are.
+    """
     if not has_padded_core(eqn):
         return pad_batch(eqn, sizes, ins)
+    aval = eqn.invars[0].aval
+    if aval.shape[-2] != aval.shape[-1]:
+        axes = (aval.ndim - 2, aval.ndim - 1)
+        return apply_padded(eqn, sizes, [sizes.mask(ins[0], aval, axes, 0)])
     return apply_padded(eqn, sizes, [complete(ins[0], eqn.invars[0].aval, sizes)])
 
 
@@ -73,7 +71,7 @@ def pad_cholesky(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     """
     outs = pad_factorization(eqn, sizes, ins)
     if has_padded_core(eqn):
-        sizes.note(outs[0], {IDENTITY: True})
+        sizes.note(outs[0], {IDENTITY: True, FACTOR: True})
     return outs
 
 
@@ -88,14 +86,30 @@ def pad_qr(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_triangular_solve(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
-    """Solve [[A, 0], [0, I]] x = [b, 0], so that the padding of x is 0."""
+    """Solve [[A, 0], [0, I]] x = [b, 0].
+
+    The padding of x need not be 0: 0 * inf is NaN. But where all of a row of b is 0, so is the row
+    of x that is solved with a Cholesky factor from the right, as the factor is finite and has no
+    zeros on its diagonal. If the factor is NaN, so is all that is solved with it. So such rows need
+    no mask before they are solved with the same factor. Likewise for columns, from the left.
+    """
     a, b = ins
     of_a, of_b = [v.aval for v in eqn.invars]
     if not has_padded_core(eqn):
         return apply_padded(eqn, sizes, ins)
     axis = of_b.ndim - (2 if eqn.params["left_side"] else 1)
-    b = sizes.mask(b, of_b, (axis,), 0)
-    return apply_padded(eqn, sizes, [complete(a, of_a, sizes), b])
+    other = 2 * of_b.ndim - 3 - axis
+    whole = complete(a, of_a, sizes)
+    if sizes.find_known(b).get(SOLVED) == (id(whole), axis):
+        return apply_padded(eqn, sizes, [whole, b])
+    is_factor = sizes.find_known(whole).get(FACTOR, False)
+    is_filled = is_zero(sizes.find_known(b).get(axis))
+    axes = (axis, other) if is_factor and not is_filled else (axis,)
+    filled = sizes.mask(b, of_b, axes, 0)
+    outs = apply_padded(eqn, sizes, [whole, filled])
+    if is_factor and is_zero(sizes.find_known(filled).get(other)):
+        sizes.note(outs[0], {SOLVED: (id(whole), other)})
+    return outs
 
 
 def pad_eigh(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import numpy as jnp
+import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
 from weft.export.dims import Dim
@@ -23,7 +23,7 @@ from weft.primitives.bits import BitcastConvertType
 from weft.primitives.conv import ConvGeneralDilated
 from weft.primitives.cumulative import Cumulative
 from weft.primitives.fft import FFT
-from weft.primitives.layout import broadcast_in_dim, convert
+from weft.primitives.layout import Iota, LeadingBatch, broadcast_in_dim, convert
 from weft.primitives.random import RandomBits, RandomSplit
 from weft.primitives.reduction import ArgExtremum, Reduce, highest_value, lowest_value
 from weft.primitives.sort import FindPlaces, Partition, Sort, TopK, sort_p
@@ -48,6 +48,14 @@ def padded_axes(aval: ShapedArray) -> list[int]:
     return [a for a in range(aval.ndim) if is_padded(aval, a)]
 
 
+def pad_iota(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
+    """Count places, once in a program."""
+    params = eqn.params
+    if params["dtype"] != INDEX or params["sharding"] is not None:
+        return None
+    return [sizes.count_places(sizes.pad_type(eqn.outvars[0].aval).shape, params["dimension"])]
+
+
 # --- along an axis ----------------------------------------------------------------------------
 
 
@@ -56,9 +64,10 @@ def pad_cumulative(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
     In reverse, it reads the padding first, so the padding is filled with the identity element.
     """
-    (x,), aval = ins, eqn.invars[0].aval
+    (x,), aval, prim = ins, eqn.invars[0].aval, eqn.primitive
+    assert isinstance(prim, Cumulative)
     if eqn.params["reverse"]:
-        value = eqn.primitive.identity(aval.dtype)
+        value = prim.identity(aval.dtype)
         x = sizes.mask(x, aval, (eqn.params["axis"],), value)
     return apply_padded(eqn, sizes, [x])
 
@@ -68,8 +77,9 @@ def pad_arg_extremum(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
     The padding never wins: of equal elements, the first is returned.
     """
-    (x,), aval = ins, eqn.invars[0].aval
-    worst = lowest_value if eqn.primitive.largest else highest_value
+    (x,), aval, prim = ins, eqn.invars[0].aval, eqn.primitive
+    assert isinstance(prim, ArgExtremum)
+    worst = lowest_value if prim.largest else highest_value
     return apply_padded(eqn, sizes, [sizes.mask(x, aval, eqn.params["axes"], worst(aval.dtype))])
 
 
@@ -136,6 +146,7 @@ def pad_reduce(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 def pad_batch(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     """Run an operation on matrices with padded batch axes. Matrices are independent."""
+    assert isinstance(eqn.primitive, LeadingBatch)
     rank = eqn.invars[0].aval.ndim - eqn.primitive.core_rank
     for aval in [v.aval for v in (*eqn.invars, *eqn.outvars)]:
         if any(is_padded(aval, a) for a in range(rank, aval.ndim)):
@@ -201,6 +212,8 @@ def pad_gather(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
     """
     x, indices = ins
     of_x = eqn.invars[0].aval
+    if is_of_diagonal(eqn, sizes, indices):
+        return [jnp.diagonal(x, axis1=-2, axis2=-1)]
     mode, modes = eqn.params["mode"], indexing.GatherScatterMode
     whole, mapped = eqn.params["slice_sizes"], eqn.params["dimension_numbers"].start_index_map
     if mode is modes.PROMISE_IN_BOUNDS:
@@ -222,6 +235,25 @@ def pad_gather(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
     )
 
 
+def is_of_diagonal(eqn: Eqn, sizes: Sizes, indices: Any) -> bool:
+    """Return True if a gather or scatter is of the diagonal of square matrices in the last axes.
+
+    The index vectors are (0, 0), (1, 1) and so on, also in the padding.
+    """
+    aval, of_indices, rank = eqn.invars[0].aval, eqn.invars[1].aval, eqn.invars[0].aval.ndim
+    if rank < 2 or not is_padded(aval, -1) or aval.shape[-2] != aval.shape[-1]:
+        return False
+    if of_indices.ndim != 2 or of_indices.shape[0] != aval.shape[-1]:
+        return False
+    dims = eqn.params["dimension_numbers"]
+    batch, matrix = tuple(range(rank - 2)), (rank - 2, rank - 1)
+    gathers = indexing.GatherDimensionNumbers(batch, matrix, matrix)
+    scatters = indexing.ScatterDimensionNumbers(batch, matrix, matrix)
+    if dims not in (gathers, scatters):
+        return False
+    return indices is sizes.count_places(sizes.pad_type(of_indices).shape, 0)
+
+
 def make_row(numbers: Sequence[Any], indices: Any) -> Any:
     """Return an array like index vectors, which all have the entries `numbers`."""
     if len(numbers) == 1:
@@ -238,6 +270,9 @@ def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     """
     x, indices, updates = ins
     of_x, of_indices, of_updates = [a.aval for a in eqn.invars]
+    assert isinstance(eqn.primitive, indexing.Scatter)
+    if eqn.primitive.adds and is_of_diagonal(eqn, sizes, indices):
+        return [add_to_diagonal(x, updates, sizes)]
     dims, mode = eqn.params["dimension_numbers"], eqn.params["mode"]
     modes = indexing.GatherScatterMode
     whole = indexing.window_sizes(of_x, of_updates, dims)
@@ -264,6 +299,15 @@ def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
         eqn, sizes, [x, indices, updates], mode=modes.FILL_OR_DROP, indices_are_sorted=False,
         unique_indices=False,
     )  # fmt: skip
+
+
+def add_to_diagonal(x: Any, updates: Any, sizes: Sizes) -> Any:
+    """Return square matrices with updates added to their diagonals, the padding included."""
+    shape = typeof(x).shape
+    rank = len(shape)
+    row, column = sizes.count_places(shape, rank - 2), sizes.count_places(shape, rank - 1)
+    more = broadcast_in_dim(updates, shape, (*range(rank - 2), rank - 1))
+    return choose_elements(jnp.equal(row, column), jnp.add(x, more), x)
 
 
 def widen_indices(indices: Any) -> Any:
@@ -328,6 +372,7 @@ def pad_selection(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 RULES: dict[type, Rule] = {
+    Iota: pad_iota,
     Cumulative: pad_cumulative,
     ArgExtremum: pad_arg_extremum,
     Sort: pad_sort,

@@ -59,13 +59,26 @@ class Variable(NamedTuple):
 class PaddedRun:
     """A padded program for fixed true sizes, with the padding of its operands and results.
 
-    `call(*args)` takes operands of the true sizes and returns the results as a list.
+    `call(*args)` takes operands of the true sizes and returns the results as a list. It pads with
+    zeros, which the program `jaxpr` relies on.
     """
 
-    __slots__ = ("call", "cuts", "jaxpr", "outs", "pads", "run", "run_owned", "sizes", "weak")
+    __slots__ = (
+        "buckets",
+        "call",
+        "cuts",
+        "jaxpr",
+        "outs",
+        "pads",
+        "run",
+        "run_owned",
+        "sizes",
+        "weak",
+    )
 
     def __init__(self, jaxpr: Jaxpr, variables: tuple[Variable, ...], spec: JitSpec):
-        self.jaxpr = pad_jaxpr(jaxpr, tuple([(v.name, v.bucket) for v in variables]))
+        self.buckets = tuple([(v.name, v.bucket) for v in variables])
+        self.jaxpr = pad_jaxpr(jaxpr, self.buckets, zeros=True)
         self.sizes = [put(np.int32(v.value)) for v in variables]
         jitted = jit_padded(self.jaxpr, spec)
         self.run = functools.partial(jitted, *self.sizes)
@@ -133,7 +146,8 @@ class PaddedRun:
         as the sizes are. `args` are its arguments, and `out_tree` is the structure of its results.
         """
         consts = [*self.sizes, *closed]
-        jitted = self.run.func.trace.__self__
+        trace: Any = self.run.func.trace  # type: ignore[attr-defined]
+        jitted = trace.__self__
         outs, fast = jitted.run_call((*consts, *map(copy_writable, args)), {})
         outs = self.cut(outs)
         if fast is None or fast.const_args or not _ARRAYS.issuperset(map(type, closed)):
@@ -275,16 +289,22 @@ class PaddedCall(Call):
 
     name = "padded_call"
 
-    def bodies(self, params):  # UNKNOWN: its types are symbolic, but the operands' types are not
+    def bodies(
+        self, params: Any
+    ) -> list[Body]:  # UNKNOWN: its types are symbolic, but the operands' types are not
         return [Body(params["jaxpr"], "jaxpr", Runs.UNKNOWN, label=f"jit({params['spec'].name})")]
 
-    def abstract_eval(self, *avals, jaxpr, variables, spec):
-        return list_types(jaxpr, variables)
+    def abstract_eval(self, *avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+        return list_types(params["jaxpr"], params["variables"])
 
-    def impl(self, *args, jaxpr, variables, spec):
+    def impl(
+        self, *args: Any, jaxpr: Jaxpr, variables: tuple[Variable, ...], spec: JitSpec
+    ) -> list:
         return find_run(jaxpr, variables, spec).call(*args)
 
-    def lower(self, hlo, *args, jaxpr, variables, spec):
+    def lower(
+        self, hlo: Any, *args: Any, jaxpr: Jaxpr, variables: tuple[Variable, ...], **_: Any
+    ) -> list:
         return lower_jaxpr(hlo, fix_sizes(jaxpr, variables), args)
 
 

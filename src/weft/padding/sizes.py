@@ -14,17 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from weft import numpy as jnp
+import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Expression, Integer, Number, Operator, Place
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, memo_jaxpr
 from weft.core.source import describe_maker
+from weft.dtypes import is_extended
 from weft.errors import ShapeError
 from weft.export.dims import OPERATIONS, Dim, Size, evaluate_size, list_products
+from weft.padding.contents import is_constant, is_same_number, join_contents
 from weft.primitives.elementwise import add, div, mul, select
 from weft.primitives.layout import broadcast_in_dim, convert, fill, iota_p
 
 INDEX = np.dtype(np.int32)
+IDENTITY = "identity"  # the fact that the padding of a matrix is that of an identity matrix
+FACTOR = "factor"  # the fact that a matrix is a Cholesky factor
+SOLVED = (
+    "solved"  # the factor that a value is solved with, and an axis along which it is padded by 0
+)
+NUMBER = "number"  # the fact that a scalar is a number that is known
 FAR = 2**30  # larger than any index along an axis; the sum of two fits an int32
 
 FUNCTIONS = {
@@ -117,7 +125,8 @@ class Sizes:
         The mask has the padded shape of `aval`. Return None if none of the axes is padded.
         """
         padded = self.pad_type(aval).shape
-        found, key = None, (padded,)
+        found: Any = None
+        key: tuple[Any, ...] = (padded,)
         for axis in axes:
             if isinstance(aval.shape[axis], Dim):
                 key = (*key, axis, aval.shape[axis])
@@ -141,29 +150,34 @@ class Sizes:
 
     def mask(self, x: Any, aval: ShapedArray, axes: Sequence[int], value: Any) -> Any:
         """Return a padded array with `value` in the padding of some axes."""
-        number = tell_apart(value)
-        known = self.find_known(x)
+        value, known = read_number(value, typeof(x).dtype), self.find_known(x)
         axes = [a for a in axes if isinstance(aval.shape[a], Dim)]
-        missing = [a for a in axes if known.get(a) != number]
+        missing = [a for a in axes if not is_content(known.get(a), value)]
         if not missing:
             return x
-        key = id(x), tuple(missing), number
+        key = id(x), tuple(missing), tell_apart(value)
         if key not in self._masked:
             inside = self.is_inside(aval, missing)
             found = self._masked[key] = choose_elements(inside, x, fill_like(x, value))
-            kept = [a for a, of in known.items() if of == number]
-            self.note(found, dict.fromkeys([*kept, *missing], number))
-            self.note(x, known)
-            self._known[id(value)] = value, self.find_known(value)  # its identity is in the key
+            self.note(x, {})  # their identities are in the key
+            self.note(value, {})
+            kept = {a: join_filled(c, value) for a, c in known.items() if type(a) is int}
+            self.note(found, {**kept, **dict.fromkeys(missing, value)})
         return self._masked[key]
 
     def note(self, x: Any, facts: Mapping) -> None:
-        """Note facts of the padding of a value: the number along an axis, or a name and True."""
-        self._known[id(x)] = x, dict(facts)
+        """Note facts of the padding of a value: the content along an axis, or `IDENTITY`."""
+        self._known[id(x)] = x, {**self.find_known(x), **facts}
 
     def find_known(self, x: Any) -> dict:
         """Return the facts that were noted of a value."""
         return self._known[id(x)][1] if id(x) in self._known else {}
+
+    def note_zeros(self, x: Any, aval: ShapedArray) -> None:
+        """Note that all padding of a value contains zeros."""
+        axes = [a for a, n in enumerate(aval.shape) if isinstance(n, Dim)]
+        if axes and not is_extended(aval.dtype):
+            self.note(x, dict.fromkeys(axes, np.zeros((), aval.dtype)))
 
 
 class TrueSizes(Sizes):
@@ -183,6 +197,27 @@ class TrueSizes(Sizes):
 
     def mask(self, x: Any, aval: ShapedArray, axes: Sequence[int], value: Any) -> Any:
         return x
+
+
+def read_number(value: Any, dtype: Any) -> Any:
+    """Return a number as a NumPy array of a dtype, and a traced scalar as it is."""
+    if hasattr(value, "aval") or np.ndim(value) or is_extended(dtype):
+        return value
+    return np.asarray(value).astype(dtype)
+
+
+def is_content(content: Any, value: Any) -> bool:
+    """Return True if padding that contains `content` contains `value`, a number or a scalar."""
+    if isinstance(content, np.ndarray) and isinstance(value, np.ndarray):
+        return is_same_number(content, value)
+    return content is value and value is not None
+
+
+def join_filled(content: Any, value: Any) -> Any:
+    """Return the content of padding that is filled with a value in part."""
+    if is_content(content, value):
+        return content
+    return join_contents(*[x if is_constant(x) else None for x in (content, value)])
 
 
 def tell_apart(value: Any) -> Any:

@@ -40,6 +40,7 @@ from weft.primitives.matrices import (
 )
 from weft.primitives.reduction import argmax, reduce_max, reduce_max_p
 from weft.primitives.slicing import concatenate, slice_in_dim
+from weft.util import min_size
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -642,7 +643,7 @@ class Svd(MatrixPrimitive):
     def abstract_eval(self, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
         check_matrix(self.name, x)
         *batch, m, n = x.shape
-        k = subset_size(self.name, subset_by_index, min(m, n))
+        k = subset_size(self.name, subset_by_index, min_size(m, n))
         s = type_like(x, (*batch, k), dtypes.real_dtype(x.dtype))
         if not compute_uv:
             return [s]
@@ -651,7 +652,7 @@ class Svd(MatrixPrimitive):
 
     def write(self, hlo, outs, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
         *batch, m, n = x.aval.shape
-        k = min(m, n)
+        k = min_size(m, n)
         left, right = (m, n) if full_matrices and compute_uv else (k, k)
         kind = x.aval.dtype
         values = ShapedArray((*batch, k), dtypes.real_dtype(kind))

@@ -26,7 +26,7 @@ from weft.primitives.layout import full_like
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.slicing import concatenate
 from weft.primitives.small import is_small, write_lu
-from weft.util import has_symbolic_size
+from weft.util import has_symbolic_size, min_size
 from weft.xla.typing import Array, ArrayLike
 
 # --- LU -------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ class Lu(matrices.MatrixPrimitive):
         matrices.check_matrix(self.name, x)
         *batch, m, n = x.shape
         pivots, order = (
-            matrices.type_like(x, (*batch, min(m, n)), np.int32),
+            matrices.type_like(x, (*batch, min_size(m, n)), np.int32),
             matrices.type_like(x, (*batch, m), np.int32),
         )
         return [x, pivots, order]
@@ -74,7 +74,7 @@ class Lu(matrices.MatrixPrimitive):
         y, _, order = outs
         (t,) = tangents
         *_, m, n = typeof(y).shape
-        k = min(m, n)
+        k = min_size(m, n)
         # Extend L and U to square matrices with columns, or rows, of the identity.
         corner = matrices.slice_columns(y, 0, k)
         left = add(matrices.lower_part(corner, -1), matrices.identity_like(corner))
@@ -355,7 +355,7 @@ class Geqrf(matrices.MatrixPrimitive):
 
     def abstract_eval(self, x):
         matrices.check_matrix(self.name, x)
-        return [x, matrices.type_like(x, (*x.shape[:-2], min(x.shape[-2:])))]
+        return [x, matrices.type_like(x, (*x.shape[:-2], min_size(*x.shape[-2:])))]
 
     def write(self, hlo, outs, x):
         return matrices.call_kernel(hlo, "geqrf", [x], outs, {0: 0})
@@ -389,14 +389,14 @@ class Qr(matrices.MatrixPrimitive):
     def abstract_eval(self, x, *, pivoting, full_matrices, use_magma):
         matrices.check_matrix(self.name, x)
         *batch, m, n = x.shape
-        k = m if full_matrices else min(m, n)
+        k = m if full_matrices else min_size(m, n)
         outs = [matrices.type_like(x, (*batch, m, k)), matrices.type_like(x, (*batch, k, n))]
         return [*outs, matrices.type_like(x, (*batch, n), np.int32)] if pivoting else outs
 
     def write(self, hlo, outs, x, *, pivoting, full_matrices, use_magma):
         q, r, *order = outs
         *batch, m, n = x.aval.shape
-        taus = ShapedArray((*batch, min(m, n)), x.aval.dtype)
+        taus = ShapedArray((*batch, min_size(m, n)), x.aval.dtype)
         if pivoting:
             free = hlo.constant(0, order[0].strong())
             made = [x.aval, free.aval, taus]
@@ -420,7 +420,7 @@ class Qr(matrices.MatrixPrimitive):
         if order:
             t = matrices.swap(matrices.take_rows(matrices.swap(t), order[0]))
         *_, m, n = typeof(t).shape
-        k = min(m, n)
+        k = min_size(m, n)
         moved = triangular_solve(
             matrices.slice_columns(matrices.slice_rows(r, 0, k), 0, k),
             matrices.slice_columns(t, 0, k),

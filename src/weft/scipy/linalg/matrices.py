@@ -19,7 +19,7 @@ from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_to_rank
 from weft.run.operation import operation
-from weft.util import check_option
+from weft.util import SymbolicSize, check_option
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 # --- of vectors -----------------------------------------------------------------------------
@@ -41,8 +41,10 @@ def join_vectors(x: Any, y: Any) -> Any:
     return jnp.concatenate(parts, -1)
 
 
-def grid_indices(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+def grid_indices(m: Any, n: Any) -> tuple[Any, Any]:
     """The number of its row, and of its column, for each place of a matrix."""
+    if isinstance(m, SymbolicSize) or isinstance(n, SymbolicSize):
+        return jnp.arange(m)[:, None], jnp.arange(n)[None]
     return np.ogrid[:m, :n]
 
 

@@ -12,7 +12,7 @@ import weft.numpy as jnp
 from weft import dtypes, lax
 from weft.numpy.promotion import as_array, axis_of
 from weft.run.operation import operation
-from weft.util import check_option
+from weft.util import SymbolicSize, check_option
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -167,4 +167,5 @@ def sem(
         spread = jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims)
         return spread / jnp.sqrt(count.astype(spread.dtype))
     spread = jnp.std(x, axis, ddof=ddof, keepdims=keepdims)
-    return spread / math.sqrt(jnp.size(x, axis))
+    n = jnp.size(x, axis)
+    return spread / (jnp.sqrt(n) if isinstance(n, SymbolicSize) else math.sqrt(n))
