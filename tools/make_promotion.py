@@ -34,6 +34,18 @@ def promoted(*values: jax.Array) -> str:
     return dtype.name + "~" * weak
 
 
+def added(x: jax.ShapeDtypeStruct, y: jax.ShapeDtypeStruct) -> str:
+    """The type of a sum, which is narrower than `result_type` where all operands are weak."""
+    out = jax.eval_shape(jax.numpy.add, x, y)
+    return out.dtype.name + "~" * out.weak_type
+
+
+def sums(x64: bool) -> dict[str, str]:
+    """One row for each weak operand: its sums with all weak operands."""
+    weak = [x for x in operands(x64) if x.weak_type]
+    return {x.dtype.name: " ".join([added(x, y) for y in weak]) for x in weak}
+
+
 def table(x64: bool, mode: str) -> dict[str, str]:
     """One row per operand: its promotions with itself and with the operands before it."""
     rows = {}
@@ -54,6 +66,7 @@ def main() -> None:
         with jax.enable_x64(x64):
             for mode in ("standard", "strict"):
                 golden[f"{mode} x{64 if x64 else 32}"] = table(x64, mode)
+            golden[f"weak sums x{64 if x64 else 32}"] = sums(x64)
     golden["jax"] = jax.__version__
     path = pathlib.Path(__file__).parents[1].joinpath("tests/golden/promotion.json")
     path.write_text(json.dumps(golden, indent=1) + "\n")

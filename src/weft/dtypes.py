@@ -910,10 +910,7 @@ def _promote(x64: bool, mode: str, operands: tuple[Typed, ...], where: str) -> T
         raise _promotion_error(x64, mode, typed, where)
     if node in _WEAK_DTYPE:
         return table[_WEAK_DTYPE[node]], True
-    dtype = _LONG[node]
-    if not all_weak:
-        return table[dtype], False
-    return table[np.uint64 if is_unsigned(dtype) else _PYTHON_TYPE[dtype]], True
+    return table[_LONG[node]], all_weak
 
 
 def _promotion_error(
@@ -1005,6 +1002,9 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
             arg = check_user_dtype(arg, "result_type")
         typed.append(dtype_and_weak(arg, "result_type"))
     dtype, weak = promote(tuple(typed), "result_type")
+    if weak:  # named as Python's type is, whatever narrower types weak operands compute with
+        python_type = np.uint64 if is_unsigned(dtype) else _PYTHON_TYPE[dtype]
+        dtype = _CANONICAL[config.enable_x64][python_type]
     return (dtype, weak) if return_weak_type_flag else dtype
 
 

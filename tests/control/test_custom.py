@@ -7,6 +7,7 @@ import pytest
 
 import weft
 from weft import custom_jvp, custom_vjp, grad, jit, jvp, lax, make_jaxpr, vjp, vmap
+from weft import numpy as jnp
 from weft.control import custom
 from weft.core.primitive import Zero
 from weft.dtypes import float0
@@ -380,3 +381,53 @@ def test_axes_of_mapped_cotangents():
         assert custom.move_ct_axis(zero, dim).aval.shape == want.shape
         assert custom.unbatch_ct(zero).aval.shape == (2, 3, 4)
     np.testing.assert_array_equal(custom.unbatch_ct(ct), ct.sum(0))
+
+
+@weft.custom_vjp
+def scaled(ref, x):
+    return ref[...] * x
+
+
+@weft.custom_vjp
+def stored(ref, x):
+    ref[...] = 2 * x
+    return x * x
+
+
+def store_forward(ref, x):
+    ref[...] = 3 * x
+    return x * x, x
+
+
+scaled.defvjp(lambda r, x: (r[...] * x, (r[...], x)), lambda res, g: (None, 5 * g * res[0]))
+stored.defvjp(store_forward, lambda x, g: (None, 7 * g * x))
+
+# Each makes a reference of 3 * x**0 in what is transformed: the derivatives are 15 and 7 * x.
+TRANSFORMED = {
+    "grad": weft.grad,
+    "grad of jit": lambda f: weft.grad(weft.jit(f)),
+    "jit of grad": lambda f: weft.jit(weft.grad(f)),
+    "vmap of grad": lambda f: lambda x: weft.vmap(weft.grad(f))(jnp.stack([x, x]))[1],
+    "grad of vmap": lambda f: weft.grad(lambda x: weft.vmap(f)(jnp.stack([x, x]))[1]),
+    "checkpoint": lambda f: weft.grad(weft.checkpoint(f)),
+    "vjp": lambda f: lambda x: weft.vjp(f, x)[1](jnp.float32(1))[0],
+    "cond": lambda f: weft.grad(lambda x: weft.lax.cond(x > 0, f, f, x)),
+    "scan": lambda f: weft.grad(lambda x: weft.lax.scan(lambda c, _: (c, f(x)), 0, None, 1)[1][0]),
+}
+
+
+@pytest.mark.parametrize("transformed", TRANSFORMED.values(), ids=TRANSFORMED)
+def test_functions_with_rules_are_given_references_made_inside(transformed):
+    def after(x):
+        ref = weft.new_ref(jnp.float32(3))
+        return stored(ref, x) + 0 * ref[...]
+
+    x = jnp.float32(2)
+    assert transformed(lambda x: scaled(weft.new_ref(jnp.float32(3)), x))(x) == 15
+    assert transformed(lambda x: scaled(weft.new_ref(jnp.full(2, 3.0)).at[1], x))(x) == 15
+    assert transformed(after)(x) == 14
+
+
+def test_a_mapped_reference_is_given_to_a_function_with_rules():
+    x = jnp.arange(3.0)
+    assert (weft.vmap(lambda x: scaled(weft.new_ref(x), x))(x) == x * x).all()

@@ -21,6 +21,7 @@ from weft.cpu.flags import (
     choose_flags,
 )
 from weft.cpu.passes import prepare_jaxpr
+from weft.errors import DtypeError
 from weft.passes.physical import has_extended
 from weft.xla.lower import make_physical
 
@@ -329,3 +330,11 @@ def test_vectors_that_cores_cannot_share_evenly_run_fast(no_flags):
     assert found(draw, 5001) == ()
     no_flags.setattr("os.cpu_count", lambda: 3)
     assert found(jnp.exp, 5000) == some != found(jnp.exp, 5001)
+
+
+@pytest.mark.parametrize("dtype", ["int2", "uint2"])
+def test_elements_of_two_bits_are_not_split_over_devices(dtype):
+    jaxpr = weft.make_jaxpr(lambda x: x[::-1])(weft.ShapeDtypeStruct((8,), dtype)).jaxpr
+    assert choose_flags(jaxpr, False) is not None
+    with pytest.raises(DtypeError, match=f"of less than 4 bits .*; got {dtype}. Hint"):
+        choose_flags(jaxpr, True)

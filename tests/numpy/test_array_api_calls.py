@@ -279,6 +279,7 @@ def check(name, found, wanted):
         np.testing.assert_allclose(got, want, rtol=10 * near, atol=near, err_msg=name)
 
 
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.sample(one_in=14)
 @pytest.mark.parametrize("dtype", ALL)
 def test_functions_of_whole_arrays_at_every_dtype(dtype):

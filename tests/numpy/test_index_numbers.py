@@ -240,3 +240,14 @@ def test_lists_that_hold_tracers():
     for bad in ([1.5], [[1, 2], [3]]):
         with pytest.raises((TypeError, ValueError)):
             weft.jit(lambda x, a: x[0, [a, *bad]])(host, 1)  # noqa: B023
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(0, 0, 2), (0, 3, 0), (0, 0, 0), (2, 0, 3)])
+def test_nothing_is_looked_up_along_an_axis_without_elements(shape, axis):
+    x = np.zeros(shape, np.float32)
+    places = np.zeros((*shape[:axis], 2, *shape[axis + 1 :]), np.int32)
+    if places.size and not shape[axis]:
+        return  # an error in NumPy
+    for take in (jnp.take_along_axis, weft.jit(jnp.take_along_axis, static_argnums=2)):
+        assert take(x, places, axis).shape == np.take_along_axis(x, places, axis).shape

@@ -58,7 +58,7 @@ DIFFERENT = {
     "nn.softplus": (2, 3, FLOATS),
     "nn.sparse_plus": (3, 3, FLOATS),
     "nn.sparse_sigmoid": (3, 3, FLOATS),
-    "nn.squareplus": (4, 4, FLOATS),
+    "nn.squareplus": (4, 5, FLOATS),
     "scipy.special.entr": (0, 2, BESIDE_WEAK),
     "scipy.special.kl_div": (5, 4, WEAK),
     "scipy.special.logit": (2, 4, WEAK),

@@ -50,3 +50,13 @@ def test_parts_that_are_zero_stay_zero():
     z = np.array([complex(2, 0), complex(2, -0.0)], np.complex64)  # the cosine gives the sign
     assert np.signbit(np.imag(lax.sin(z))).tolist() == [True, False]
     assert np.array_equal(lax.tanh(np.array([800, -800], np.complex64)), [1, -1])
+
+
+def test_powers_of_zero_are_zero_where_the_real_part_of_the_power_is_positive():
+    powers = np.array([2 - 2j, 0.5 + 1j, 1e-3 - 7j, 3, complex(1, np.inf), -1 + 1j], np.complex64)
+    zeros = np.zeros(6, np.complex64)
+    for call in (lax.pow, weft.jit(lax.pow), weft.vmap(lax.pow)):
+        assert np.array_equal(np.isnan(call(zeros, powers)), [0, 0, 0, 0, 1, 1])
+        assert not np.any(call(zeros, powers)[:4])
+    assert weft.grad(lambda x: lax.pow(x, powers[0]), holomorphic=True)(zeros[0]) == 0
+    assert weft.grad(lambda y: lax.pow(zeros[0], y), holomorphic=True)(powers[0]) == 0

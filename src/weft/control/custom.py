@@ -15,17 +15,17 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, Var
 from weft.core.primitive import Axis, Body, Linear, Primitive, Zero, tangents_of
-from weft.core.ref import AbstractRef, is_ref, write_error
+from weft.core.ref import AbstractRef, Ref, is_ref, write_error
 from weft.core.source import own_lines
 from weft.core.stage import close_jaxpr
-from weft.core.trace import Tracer, run_once
+from weft.core.trace import Tracer, current, run_once
 from weft.errors import RefError
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import state_effects
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, transpose
-from weft.primitives.state import discharge_fwd_rule, writes_of_rule
+from weft.primitives.state import discharge_fwd_rule, run_on_values, writes_of_rule
 from weft.transforms.batch import batch_jaxpr, batch_to_front, mapped_aval, unmapped_aval
 from weft.transforms.check import CheckTrace, skip_checks
 from weft.transforms.jvp import jvp, jvp_jaxpr
@@ -84,6 +84,14 @@ class CustomCall(Call):
 
     program = "call_jaxpr"
     partial_eval = None  # type: ignore[assignment]
+
+    def apply(self, *args, **params):
+        trace = current.trace
+        if trace.parent is not None and any(type(x) is Ref and x.trace is trace for x in args):
+            # made by the function that is transformed: the rules run outside of its trace
+            args, params = self.staged(args, params)
+            return run_on_values(self, args, params, concrete=False)
+        return super().apply(*args, **params)
 
     def bodies(self, params):
         call = params[self.program]

@@ -21,6 +21,7 @@ from weft.cpu.calls import CpuCall
 from weft.cpu.elements import computes_by_element, is_fused
 from weft.cpu.formula import Formula
 from weft.cpu.rewriting import running_bodies
+from weft.errors import DtypeError
 from weft.primitives.dot import DotGeneral
 from weft.primitives.elementwise import Elementwise, SelectN
 from weft.primitives.layout import Iota, Reshape, Squeeze, Transpose
@@ -107,9 +108,18 @@ def choose_flags(jaxpr: Jaxpr, partitioned: bool) -> Flags:
     Args:
       jaxpr: the program, after the passes for CPUs.
       partitioned: whether XLA splits it over devices.
+
+    Raises:
+      DtypeError: XLA splits a program over devices that has elements of less than 4 bits. XLA 0.10
+        gathers such elements as bytes: it gives zeros, or writes beyond the end of a buffer.
     """
     facts = ProgramFacts()
     facts.survey(jaxpr)
+    if partitioned and (narrow := [d for d in facts.packed if dtypes.itemsize_bits(d) < 4]):
+        raise DtypeError(
+            "jit: elements of less than 4 bits must not be on several CPU devices, between which "
+            f"XLA moves them wrongly; got {narrow[0]}. Hint: x.astype(jnp.int8) before."
+        )
     given = os.environ.get("XLA_FLAGS", "")
     overrides = choose_quick_flags(facts, partitioned, given)
     if not facts.multiplies and not facts.has_arc_tangent and WIDE[0] not in given:
@@ -136,7 +146,7 @@ def choose_quick_flags(
     """
     if not jaxlib_version.startswith("0.10."):
         return ()  # later releases have only one way
-    if facts.has_packed_elements:  # the older way ends the process
+    if facts.packed:  # the older way ends the process
         return ((OLDER_LOOPS[0], True),)
     if OLDER_LOOPS[0] in given or partitioned:
         return ()
@@ -165,7 +175,7 @@ class ProgramFacts:
 
     Attributes:
       shapes: the shapes of all arrays.
-      has_packed_elements: an array has elements of less than a byte, which XLA packs.
+      packed: the dtypes of arrays whose elements are of less than a byte, which XLA packs.
       multiplies: the program has products of matrices that XLA computes.
       moves_batch: it has products with batch axes that are not first, or transposes such axes, as
         attention does with its heads.
@@ -195,10 +205,11 @@ class ProgramFacts:
 
     def __init__(self) -> None:
         self.shapes: set[tuple[int, ...]] = set()
+        self.packed: set[np.dtype] = set()
         self.multiplies = self.moves_batch = self.moves_last_axis = self.transposes_matrix = False
         self.has_arc_tangent = self.computes_bytes = False
         self.is_rounded_differently = self.draws = self.has_functions = False
-        self.has_more_than_joins = self.reshapes = self.has_packed_elements = self.loops = False
+        self.has_more_than_joins = self.reshapes = self.loops = False
         self.unrolls_reduction = False
         self.others: list[Eqn] = []
         self.join_count = self.function_elements = self.slow_elements = self.loop_length = 0
@@ -270,7 +281,7 @@ class ProgramFacts:
             if aval.shape:
                 self.shapes.add(aval.shape)
             if aval.dtype in dtypes.PACKED:
-                self.has_packed_elements = True
+                self.packed.add(aval.dtype)
             if aval.dtype in COMPLEX or type(aval.size) is not int:
                 self.is_rounded_differently = True
         if len(jaxpr.eqns) >= MIN_REPEATED_LOOPS:

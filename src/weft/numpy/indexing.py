@@ -557,6 +557,8 @@ def plan_along(op: str, x: ShapedArray, i: ShapedArray, axis: int) -> AlongAxis:
                 f"{op}: arr and indices must broadcast together but for axis {axis}; "
                 f"got {x} and {i}."
             )
+    if x.shape[axis] == 0 and 0 in (*shape, *[x.shape[d] for d in offset]):
+        sizes[axis] = 0  # no element is looked up
     dims = GatherDimensionNumbers(
         tuple(offset), tuple(sorted(collapsed)), (axis,), tuple(batching), tuple(index_batching)
     )

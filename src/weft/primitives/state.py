@@ -62,6 +62,16 @@ def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
         return body.jaxpr(*args)
     if not concrete and not holds_state(params):
         return current.trace.process(prim, args, params)
+    return run_on_values(prim, args, params, concrete)
+
+
+def run_on_values(
+    prim: Primitive, args: Sequence[Any], params: dict[str, Any], concrete: bool
+) -> list:
+    """Apply a primitive whose programs use references to the values of these references.
+
+    `concrete` is True if operations compute here.
+    """
     used = {id(args[i]) for i, _ in iter_state(prim, params)}
     refs = [id(x) if id(x) in used or (concrete and is_ref(x)) else None for x in args]
     marked = [i for i, r in enumerate(refs) if r is not None]
@@ -86,7 +96,7 @@ def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
             "got one that a custom_vjp function's forward rule does. Hint: pass it as an argument."
         )
     else:
-        found = prim.apply(*given, **params)
+        found = current.trace.process(prim, given, params)
     outs = []
     for place, y in zip(places, found, strict=True):
         if place >= 0:

@@ -498,7 +498,17 @@ class Pow(Costly):
 
     def lower(self, hlo, x, y):
         y = hlo.convert(y, x.aval.dtype)
-        return Elementwise.lower(self, hlo, x, y)
+        outs = Elementwise.lower(self, hlo, x, y)
+        if not dtypes.is_complex(x.aval.dtype):
+            return outs
+        return [self.keep_zero(Expr(hlo, outs[0]), x, y).value]
+
+    def keep_zero(self, out, x, y):
+        """The power, which is 0 for x = 0 if y has a positive real part: XLA gives NaN."""
+        x, y = (out.new(out.hlo.spread(v, out.aval)) for v in (x, y))
+        finite = y.part("imag").apply("abs") < math.inf
+        zero = x.compare("EQ", 0) & (y.part("real") > 0) & finite
+        return zero.select(out.like(0), out)
 
 
 pow_p = Pow(
