@@ -61,9 +61,12 @@ class Choice(NamedTuple):
         return jnp.where(i < self.first, i, (i + below) & ~below)
 
 
-# By the nesting depth of a loop: 1, or 2 and more. A record of three numbers in float32 takes as
-# long as 100 to 300 iterations without one.
-CHOICES = (Choice(1, 1), Choice(8, 20), Choice(4, 7))
+WHOLE = Choice(8, 32)
+AROUND = Choice(8, 20)  # of a loop that holds others: each record has records of these
+WITHIN = Choice(4, 7)  # of a loop in another one
+# The record of a few numbers takes as long as 300 iterations without one. With a record for each
+# 128 iterations, the whole takes at most five times the program.
+MIN_SLOTS, ITERATIONS_PER_SLOT = 16, 128
 
 
 class Staged(NamedTuple):
@@ -134,8 +137,8 @@ class Loop(NamedTuple):
           stacked: the stacked ys.
 
         Returns:
-          The number of the iteration that comes next, a flag that is True if the last one made a NaN
-          or an infinity, the carry and the stacked ys.
+          The number of the iteration that comes next, a flag that is True if the last one made a
+          NaN or an infinity, the carry and the stacked ys.
         """
 
         def step(state: tuple) -> tuple:
@@ -317,8 +320,30 @@ def plan_recording(loop: Loop, step: Staged, writers: Sequence[Jaxpr], choice: C
     return Recording(loop, rest, 0, writer, True, choice)
 
 
+def choose_iterations(body: Body, depth: int) -> Choice:
+    """Return the choice of recorded iterations of a loop in `depth` others."""
+    if depth:
+        return WITHIN
+    elements = count_elements(body)
+    if elements is None:
+        return AROUND
+    if elements >= MIN_AGAIN_ELEMENTS or body.turns is None:
+        return WHOLE
+    slots = max(MIN_SLOTS, min(WHOLE.slots, len(body.turns) // ITERATIONS_PER_SLOT))
+    return WHOLE._replace(slots=slots)
+
+
 def runs_again(body: Body) -> bool:
     """Return True if the records of a loop are computed after it, all at once."""
+    elements = count_elements(body)
+    return elements is not None and MIN_AGAIN_ELEMENTS <= elements <= MAX_AGAIN_ELEMENTS
+
+
+def count_elements(body: Body) -> int | None:
+    """Return the number of elements of all values of an iteration.
+
+    Return None if `vmap` cannot run it at once: it has loops, branches, effects or unknown sizes.
+    """
     jaxpr = body.jaxpr
     carry = jaxpr.invars[body.carry.start : body.carry.stop]
     avals = [v.aval for v in carry]
@@ -326,13 +351,13 @@ def runs_again(body: Body) -> bool:
         prim = eqn.primitive
         bodies = bodies_of(eqn)
         if prim.effect is not None or (not bodies and type(prim).batch is Primitive.batch):
-            return False
+            return None
         if any(b.jaxpr is None or b.runs not in (Runs.ONCE, Runs.AGAIN) for b in bodies):
-            return False
+            return None
         avals += [v.aval for v in eqn.outvars] if not bodies else []
     if any(type(a) is not ShapedArray or type(a.size) is not int for a in avals):
-        return False
-    return MIN_AGAIN_ELEMENTS <= sum(a.size for a in avals) <= MAX_AGAIN_ELEMENTS
+        return None
+    return sum(a.size for a in avals)
 
 
 def walk_eqns(jaxpr: Jaxpr) -> Iterator[Eqn]:

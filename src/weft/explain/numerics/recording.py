@@ -22,8 +22,8 @@ from weft.core.primitive import Body, split_inputs
 from weft.core.stage import stage_closed
 from weft.errors import MissingRule
 from weft.explain.numerics.loops import (
-    CHOICES,
     Staged,
+    choose_iterations,
     collect_values,
     flatten_values,
     plan_recording,
@@ -392,7 +392,7 @@ class Recorder:
         carry_avals = [typeof(v.narrow) for v in carry]
         row_avals = [v.aval for v in body.jaxpr.invars[body.carry.stop :]]
         is_exact = [False] * len(carry) + [v.beside is None for v in rows]
-        own, choice = Tape(), CHOICES[min(self.depth + 1, 2)]
+        own, choice = Tape(), choose_iterations(body, self.depth)
         writers: list[Jaxpr] = []
 
         def step(*flat: Any) -> list:
