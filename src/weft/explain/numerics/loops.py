@@ -67,6 +67,7 @@ WITHIN = Choice(4, 7)  # of a loop in another one
 # The record of a few numbers takes as long as 300 iterations without one. With a record for each
 # 128 iterations, the whole takes at most five times the program.
 MIN_SLOTS, ITERATIONS_PER_SLOT = 16, 128
+FEW_ELEMENTS = 1 << 9  # of all values of an iteration
 
 
 class Staged(NamedTuple):
@@ -327,7 +328,7 @@ def choose_iterations(body: Body, depth: int) -> Choice:
     elements = count_elements(body)
     if elements is None:
         return AROUND
-    if elements >= MIN_AGAIN_ELEMENTS or body.turns is None:
+    if elements >= FEW_ELEMENTS or body.turns is None:
         return WHOLE
     slots = max(MIN_SLOTS, min(WHOLE.slots, len(body.turns) // ITERATIONS_PER_SLOT))
     return WHOLE._replace(slots=slots)

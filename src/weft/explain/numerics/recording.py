@@ -419,7 +419,8 @@ class Recorder:
         plain = Staged(*stage_closed(step, avals))
         self.records = records
         if test is None:
-            loop = plan_scan(plain, flat_carry, flat_rows, body.turns, choice)
+            turns = body.turns or range(0)
+            loop = plan_scan(plain, flat_carry, flat_rows, turns, choice)
         else:
             looks = [ins[i].narrow for i in test.operands[: len(test.operands) - len(carry)]]
             still = [a is b for a, b in zip(
