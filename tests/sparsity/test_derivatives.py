@@ -162,6 +162,32 @@ def test_refused():
         weft.sparse_hessian(differences)(X)
 
 
+@pytest.mark.parametrize(
+    ("product", "kept"), [("conv", 1), ("dot", 1), ("dot of an argument", 2), ("scale", 0)]
+)
+def test_products_of_seeds_and_constants_are_computed_once(product, kept):
+    """A program keeps the products of the function; those of seeds are constants of it."""
+    r = np.random.default_rng(0)
+    window, weights = (r.normal(size=s).astype(np.float32) for s in ((2, 2, 3, 3), (4, 4)))
+
+    def fun(x, w):
+        if product == "conv":
+            return jnp.tanh(weft.lax.conv(x.reshape(1, 2, 8, 8), window, (1, 1), "SAME")).ravel()
+        if product == "scale":
+            return jnp.tanh(x * 2)
+        return jnp.tanh(x.reshape(-1, 4) @ (weights if product == "dot" else w)).ravel()
+
+    x = jnp.asarray(r.normal(size=128).astype(np.float32))
+    jac = weft.jit(weft.sparse_jacobian(fun))
+    text = jac.lower(x, weights).as_text()
+    assert text.count("stablehlo.convolution") + text.count("stablehlo.dot_general") == kept
+    for turn in (1, 2):  # the second call reads the constants of the first
+        dense = weft.jacfwd(fun)(turn * x, weights)
+        assert np.allclose(jac(turn * x, weights).todense(), dense, atol=1e-6)
+    both = weft.vmap(jac, in_axes=(0, None))(jnp.stack([x, -x]), weights)
+    assert np.allclose(both.todense()[1], weft.jacfwd(fun)(-x, weights), atol=1e-6)
+
+
 def test_a_function_is_traced_once_in_all():
     traced = []
 

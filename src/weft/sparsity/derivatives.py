@@ -7,6 +7,7 @@ and vector-Jacobian products, mapped over the colors.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -19,14 +20,16 @@ from weft.api import grad, jacobians
 from weft.api.functions import FlatFun, check_callable
 from weft.api.jit import jit
 from weft.api.make_jaxpr import eval_shape
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
+from weft.core.jaxpr import Jaxpr, Var
 from weft.core.source import boundary
 from weft.core.stage import stage, stage_closed
 from weft.core.trace import Tracer, ensure_compile_time_eval
 from weft.errors import DtypeError, ShapeError
 from weft.experimental.sparse.bcoo import BCOO
 from weft.experimental.sparse.bcsr import BCSR
-from weft.passes.dce import dce_jaxpr
+from weft.passes.dce import dce_jaxpr, drop_dead_code
 from weft.primitives.layout import instantiate
 from weft.pytrees import flatten, unflatten
 from weft.sparsity.coloring import Coloring, list_rows, plan, plan_symmetric
@@ -38,6 +41,7 @@ from weft.util import check_option, fun_name
 MODES = ("auto", "forward", "reverse", "both")
 FORMATS = ("bcoo", "bcsr")
 COLORINGS = ("auto", "star", "acyclic")
+MAX_FOLDED_BYTES = 1 << 26  # of products of seeds that are computed once, and stay in memory
 
 
 class SparseDerivative:
@@ -354,7 +358,8 @@ def compute_entries(
     )
     for chosen, colors, count, into, product in sides:
         if count:
-            outs = jacobians.map_rows(product, make_seeds(colors, count, into))
+            make = functools.partial(make_seeds, colors, count, into)
+            outs = multiply_seeds(product, make)
             table = jnp.concatenate([jnp.reshape(y, (count, -1)) for y in outs], axis=1)
             at = plan.colors[chosen], plan.places[chosen]
             found.append((np.flatnonzero(chosen), table.at[at].get(mode="promise_in_bounds")))
@@ -366,6 +371,47 @@ def compute_entries(
     for targets, sources, sign in plan.rounds:
         data = data.at[targets].add(sign * data[sources], mode="promise_in_bounds")
     return data
+
+
+def multiply_seeds(product: Callable, make: Callable[[], list]) -> list:
+    """Return the products with all seeds, which `make` returns.
+
+    Convolutions and products of matrices that depend only on seeds and constants, as in a layer
+    whose weights are fixed, are the same in each call. They are computed once.
+    """
+    seeds = make()
+    jaxpr, consts = stage_closed(
+        lambda *seeds: jacobians.map_rows(product, seeds), list(map(typeof, seeds))
+    )
+    traced = [isinstance(x, Tracer) for x in consts]
+    given = jaxpr.invars[: len(consts)]
+    folded = find_fixed(jaxpr, {v for v, t in zip(given, traced, strict=True) if t})
+    if not folded or sum(v.aval.size * v.aval.dtype.itemsize for v in folded) > MAX_FOLDED_BYTES:
+        return jaxpr(*consts, *seeds)
+    with ensure_compile_time_eval():
+        # The traced constants are not read.
+        values = [
+            jnp.zeros(v.aval.shape, v.aval.dtype) if t else x
+            for v, x, t in zip(given, consts, traced, strict=True)
+        ]
+        values = drop_dead_code(jaxpr.replace(outvars=folded))(*values, *make())
+    rest = [e for e in jaxpr.eqns if not any(v in folded for v in e.outvars)]
+    late = drop_dead_code(jaxpr.replace(eqns=rest, invars=[*folded, *jaxpr.invars]))
+    return late(*values, *consts, *seeds)
+
+
+def find_fixed(jaxpr: Jaxpr, traced: set[Any]) -> list[Any]:
+    """Return the results of contractions that do not depend on inputs in `traced`."""
+    fixed = set(jaxpr.invars) - traced
+    found: list[Any] = []
+    for eqn in jaxpr.eqns:
+        prim = eqn.primitive
+        known = all(type(a) is not Var or a in fixed for a in eqn.invars)
+        if known and prim.effect is None and prim.memoize_type:
+            fixed.update(eqn.outvars)
+            if prim.cost is Cost.CONTRACTION:
+                found += eqn.outvars
+    return found
 
 
 def make_seeds(colors: np.ndarray, count: int, avals: Sequence[ShapedArray]) -> list:

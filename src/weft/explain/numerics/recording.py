@@ -22,10 +22,13 @@ from weft.core.primitive import Body, split_inputs
 from weft.core.stage import stage_closed
 from weft.errors import MissingRule
 from weft.explain.numerics.loops import (
-    SLOTS,
+    Staged,
+    choose_iterations,
     collect_values,
     flatten_values,
-    plan_loop,
+    plan_recording,
+    plan_scan,
+    plan_while,
     runs_again,
     to_numbers,
 )
@@ -215,7 +218,7 @@ class Recorder:
         self.match = match
         self.depth = 0
         self.outer: list[Eqn] = []
-        self.take: Any = None  # in a loop: True if this iteration is recorded
+        self.records = True  # False in iterations of a loop that are not recorded
         self.zero: Any = None  # an integer that XLA does not know to be 0
 
     # --- equations ---
@@ -308,7 +311,12 @@ class Recorder:
         prim = eqn.primitive
         avals = [v.aval for v in eqn.outvars]
         which = first_followed(avals) if avals else 0
-        if not avals or type(avals[which]) is not ShapedArray or not avals[which].size:
+        if (
+            not self.records
+            or not avals
+            or type(avals[which]) is not ShapedArray
+            or not avals[which].size
+        ):
             return
         exact = None
         if not is_followed(avals[which]):
@@ -384,44 +392,52 @@ class Recorder:
         carry_avals = [typeof(v.narrow) for v in carry]
         row_avals = [v.aval for v in body.jaxpr.invars[body.carry.stop :]]
         is_exact = [False] * len(carry) + [v.beside is None for v in rows]
-        own, was, slots = Tape(), self.take, SLOTS[min(self.depth + 1, 2)]
+        own, choice = Tape(), choose_iterations(body, self.depth)
         writers: list[Jaxpr] = []
 
-        def step(take: Any, seen: Any, *flat: Any) -> list:
+        def step(*flat: Any) -> list:
             args = collect_values([*carry_avals, *row_avals], flat, is_exact)
             self.depth += 1
-            self.take = take
             outs = self.run_program(body.jaxpr, [*consts, *args], own)
-            self.take = was
             bad = jnp.zeros((), bool)
             for v in outs:
                 if is_followed(typeof(v.narrow)):
                     bad = bad | ~jnp.all(jnp.isfinite(v.narrow))
-            if runs_again(body):
+            reads: Sequence[Any] = []
+            if self.records and runs_again(body):
                 reads = [own.write()]
-            else:
+            elif self.records:
                 writer, reads = stage_closed(lambda: [own.write()], [])
                 writers.append(writer)
             self.depth -= 1
-            return [*reads, take | (bad & ~seen), seen | bad, *flatten_values(outs)]
+            return [*reads, bad, *flatten_values(outs)]
 
         flat_carry, flat_rows = flatten_values(carry), flatten_values(rows, is_exact[len(carry) :])
-        flag = ShapedArray((), np.dtype(bool))
-        avals = [flag, flag, *map(typeof, flat_carry)]
+        avals = list(map(typeof, flat_carry))
         avals += [typeof(x).update(shape=typeof(x).shape[1:]) for x in flat_rows]
-        jaxpr, closed = stage_closed(step, avals)
-        loop = plan_loop(jaxpr, closed, writers, flat_carry, flat_rows, slots, was)
-        if body.turns is not None:
-            outs, record = loop.run_turns(body.turns)
+        records, self.records = self.records, False
+        plain = Staged(*stage_closed(step, avals))
+        self.records = records
+        if test is None:
+            turns = body.turns or range(0)
+            loop = plan_scan(plain, flat_carry, flat_rows, turns, choice)
         else:
             looks = [ins[i].narrow for i in test.operands[: len(test.operands) - len(carry)]]
             still = [a is b for a, b in zip(
                 body.jaxpr.invars[body.carry.start :], body.jaxpr.outvars, strict=True
             )]  # fmt: skip
-            outs, record = loop.run_while(test.jaxpr, looks, carry_avals, still)
-        item = Looped(slots, own.layout, measure_layout(own.layout))
-        tape.add(item, lambda: loop.pack(record))
-        return collect_values([v.aval for v in eqn.outvars], outs)
+            goes_on = Staged(test.jaxpr, looks)
+            loop = plan_while(plain, flat_carry, goes_on, carry_avals, still, choice)
+        if records:
+            own.clear()
+            recording = plan_recording(loop, Staged(*stage_closed(step, avals)), writers, choice)
+            carried, stacked, found = recording.run()
+            item = Looped(choice.slots, own.layout, measure_layout(own.layout))
+            tape.add(item, lambda: recording.pack(found))
+        else:
+            start = np.int32(0), None, np.bool_(False), flat_carry, loop.start_ys()
+            _, _, carried, stacked = loop.run(*start)
+        return collect_values([v.aval for v in eqn.outvars], [*carried, *stacked])
 
 
 # --- the record of an equation --------------------------------------------------------------------
