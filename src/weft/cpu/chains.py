@@ -131,7 +131,7 @@ class Chains:
         if out is None or out.dtype not in (F32, F64) or not out.shape or type(out.size) is not int:
             return False
         same = all(a.aval.dtype == out.dtype for a in eqn.invars)
-        return same and out.sharded is None and can_call(eqn, out.shape)
+        return same and out.sharded is None and can_call(eqn, out.shape, frozenset())
 
     def fuse_from(self, root: int) -> Eqn | None:
         """Return the call that computes an equation and what it reads; None if none is fused."""
@@ -141,11 +141,10 @@ class Chains:
             if len(members) < 2 or not any(self.calls[i] for i in members):
                 return None
             if call := self.write_call(members):
-                outs = [self.eqns[i].outvars[0] for i in members]
-                inside = {*members}
-                self.taken |= {
-                    i for i, v in zip(members, outs, strict=True) if self.readers[v] <= inside
-                } | {root}
+                self.taken |= self.find_only_read(root, {*members})
+                for a in call.invars:  # also what a member read that is computed twice
+                    if type(a) is Var:
+                        self.readers[a].add(root)
                 return call
             most = len(members) * 2 // 3
         return None
@@ -164,13 +163,22 @@ class Chains:
                     found.add(j)
                     waiting.add(j)
         while len(found) > 1:
-            wrong = {i for i in found if not self.may_join(i, root, found)}
+            only = self.find_only_read(root, found)
+            wrong = {i for i in found if not self.may_join(i, found, only)}
             if not wrong:
                 break
             found -= wrong
             if root in wrong:
                 return []
         return sorted(found)
+
+    def find_only_read(self, root: int, members: set[int]) -> set[int]:
+        """Return the members of a group that are needed for nothing but the result of `root`."""
+        only = {root}
+        for i in sorted(members - only, reverse=True):
+            if self.readers[self.eqns[i].outvars[0]] <= only:
+                only.add(i)
+        return only
 
     def type_of(self, i: int) -> tuple:
         """Return the shape and the dtype of the first result of an equation."""
@@ -181,17 +189,16 @@ class Chains:
         """Return the variables that an equation reads."""
         return [a for a in self.eqns[i].invars if type(a) is Var]
 
-    def may_join(self, i: int, root: int, members: set[int]) -> bool:
-        """Return True if an equation may be a member of a group that ends with `root`.
+    def may_join(self, i: int, members: set[int], only: set[int]) -> bool:
+        """Return True if an equation may be a member of a group.
 
-        What others read as well is computed twice if that reads one array that is stored.
+        An equation that is read elsewhere too, so not in `only`, is computed twice. So it must be
+        cheap, and read one array that is stored.
         """
-        arrays, out = self.arrays_of(i), self.eqns[i].outvars[0]
-        shared = i != root and not self.readers[out] <= members
-        if not (self.readers[out] & members or i == root):
-            return False
-        if shared and (self.calls[i] or len(arrays) != 1 or arrays[0] not in self.stored):
-            return False
+        arrays = self.arrays_of(i)
+        if i not in only:
+            is_read = bool(self.readers[self.eqns[i].outvars[0]] & members)
+            return is_read and not self.calls[i] and len(arrays) == 1 and arrays[0] in self.stored
         near = (a in self.stored or self.makers.get(a) in members for a in arrays)
         return bool(self.calls[i]) or all(near)
 

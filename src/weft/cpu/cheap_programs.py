@@ -251,10 +251,11 @@ def inverse_of(a: Atom) -> Literal | None:
     return Literal(dtype.type(1) / dtype.type(a.val), a.aval)
 
 
-def can_call(eqn: Eqn, shape: tuple) -> bool:
+def can_call(eqn: Eqn, shape: tuple, neutral: frozenset = NEUTRAL) -> bool:
     """Return True if the kernel computes an equation, and XLA would do the same work.
 
-    `shape` is the shape of the program's results. Scalars may be converted, too.
+    `shape` is the shape of the program's results. Scalars may be converted, too. XLA may leave out
+    sums and products with numbers that are `neutral`.
     """
     prim, args, out = eqn.primitive, eqn.invars, eqn.outvars[0].aval
     if not is_computed_by_kernel(eqn):
@@ -263,7 +264,7 @@ def can_call(eqn: Eqn, shape: tuple) -> bool:
     numbers = {a.val for a in args if type(a) is Literal}
     quotient = prim.form is Form.QUOTIENT
     sums_or_products = find_sign(eqn) in ("+", "*") and not quotient
-    if not chosen <= PARAMETERS or (sums_or_products and numbers & NEUTRAL):
+    if not chosen <= PARAMETERS or (sums_or_products and numbers & neutral):
         return False
     if quotient and not args[-1].aval.shape and not inverse_of(args[-1]):
         return False
