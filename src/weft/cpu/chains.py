@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.core.facts import Runs
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr, origin_of
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr, origin_of, variables_in
 from weft.core.primitive import Body
 from weft.cpu.calls import CpuCall, kernel_equation
 from weft.cpu.cheap_programs import can_call, select_instruction
-from weft.cpu.elements import is_fused
+from weft.cpu.elements import fills_with_number, is_fused
 from weft.cpu.functions import ROW_ELEMENTS
 from weft.cpu.opcodes import Instruction, Kind, Operand, Step, encode_program
 from weft.cpu.rewriting import replace_bodies
@@ -26,6 +26,9 @@ from weft.primitives.expr import F32, F64
 
 MAX_MEMBERS = 64  # equations of a call
 MAX_OPERANDS = 12  # arrays and numbers of a call: the kernel has slots for 16 values at a time
+# Bytes of a result up to which a cheap operation on the result of a function is a step. On larger
+# ones a loop of XLA's, which takes over the buffer of its operand, is 1.1 times as fast.
+MAX_LAST_BYTES = 1 << 21
 HEAD = 3  # numbers of a program before its operands: a row, a piece, and how many operands it has
 STEP_HEAD = 4  # numbers of a step before the operands that it reads
 
@@ -38,19 +41,24 @@ def fuse_chains(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """
     if not target.kernels or target.located:
         return jaxpr
-    return fuse_program(jaxpr, (True,) * len(jaxpr.invars))
+    return fuse_program(jaxpr, (True,) * len(jaxpr.invars), False)
 
 
 @memo_jaxpr
-def fuse_program(jaxpr: Jaxpr, stored: tuple[bool, ...]) -> Jaxpr:
+def fuse_program(jaxpr: Jaxpr, stored: tuple[bool, ...], loops: bool) -> Jaxpr:
     """Return a program with fused calls, also in the programs that it holds.
 
-    `stored` says which inputs are in memory, rather than perhaps fused with what reads them.
+    Args:
+      jaxpr: a program.
+      stored: which inputs are in memory, rather than perhaps fused with the equations that read
+        them.
+      loops: whether the program is the body of a loop. XLA writes its results over the carry, but
+        copies the result of a call there.
     """
     eqns = [e if e.primitive.memoize_type else fuse_bodies(e) for e in jaxpr.eqns]
     calls = [read_function(e) if isinstance(e.primitive, CpuCall) else None for e in eqns]
     if any(calls):
-        eqns = Chains(jaxpr, eqns, calls, stored).fuse()
+        eqns = Chains(jaxpr, eqns, calls, stored, loops).fuse()
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
 
 
@@ -60,7 +68,7 @@ def fuse_bodies(eqn: Eqn) -> Eqn:
     def fuse(body: Body) -> Jaxpr:
         loops = body.runs in (Runs.LOOP, Runs.CONDITION)
         given = loops or body.on_each_device or body.names_flow_in
-        return fuse_program(body.jaxpr, (given,) * len(body.jaxpr.invars))
+        return fuse_program(body.jaxpr, (given,) * len(body.jaxpr.invars), loops)
 
     return replace_bodies(eqn, fuse)
 
@@ -97,10 +105,17 @@ class Chains:
       makers: the number of the equation that computes a variable.
       readers: the numbers of the equations that read a variable; -1 for the caller.
       stored: variables that are in memory, whether or not equations are fused.
+      numbers: by the variable of an array of one number, the number.
+      carried: the results of the body of a loop.
     """
 
     def __init__(
-        self, jaxpr: Jaxpr, eqns: Sequence[Eqn], calls: Sequence[Any], stored: Sequence[bool]
+        self,
+        jaxpr: Jaxpr,
+        eqns: Sequence[Eqn],
+        calls: Sequence[Any],
+        stored: Sequence[bool],
+        loops: bool,
     ):
         self.eqns, self.calls = eqns, calls
         self.makers = {v: i for i, eqn in enumerate(eqns) for v in eqn.outvars}
@@ -112,17 +127,32 @@ class Chains:
                     self.readers.setdefault(a, set()).add(i)
             if not is_fused(eqn):
                 self.stored.update(a for a in (*eqn.invars, *eqn.outvars) if type(a) is Var)
-        for v in jaxpr.outvars:
+        self.numbers = {
+            e.outvars[0]: a
+            for e in eqns
+            if fills_with_number(e) and (type(a := e.invars[0]) is Literal or a in self.stored)
+        }
+        for v in variables_in(jaxpr.outvars):
             self.readers.setdefault(v, set()).add(-1)
+        self.carried: set[Any] = {*variables_in(jaxpr.outvars)} if loops else set()
         self.taken: set[int] = set()
 
     def fuse(self) -> list[Eqn]:
         """Return the equations, with a call in the place of the last equation of each group."""
         made = list(self.eqns)
         for i in reversed(range(len(made))):
-            if i not in self.taken and (self.calls[i] or self.is_cheap(i)):
+            if i not in self.taken and self.may_end(i):
                 made[i] = self.fuse_from(i) or made[i]
         return [eqn for i, eqn in enumerate(made) if i not in self.taken or eqn is not self.eqns[i]]
+
+    def may_end(self, i: int) -> bool:
+        """Return True if an equation may be the last one of a group."""
+        if self.calls[i]:
+            return True
+        out, *_ = self.eqns[i].outvars or (None,)
+        if out is None or out in self.carried or not self.is_cheap(i):
+            return False
+        return out.aval.size * out.aval.dtype.itemsize <= MAX_LAST_BYTES
 
     def is_cheap(self, i: int) -> bool:
         """Return True if an equation is a step that takes the kernel few machine operations."""
@@ -186,8 +216,8 @@ class Chains:
         return aval.shape, aval.dtype
 
     def arrays_of(self, i: int) -> list[Var]:
-        """Return the variables that an equation reads."""
-        return [a for a in self.eqns[i].invars if type(a) is Var]
+        """Return the variables that an equation reads, except for arrays of one number."""
+        return [a for a in self.eqns[i].invars if type(a) is Var and a not in self.numbers]
 
     def may_join(self, i: int, members: set[int], only: set[int]) -> bool:
         """Return True if an equation may be a member of a group.
@@ -210,6 +240,7 @@ class Chains:
 
         def place(a: Atom) -> Any:
             """Return the name of the value of an atom."""
+            a = self.numbers.get(a, a) if type(a) is Var else a
             if type(a) is Var and a in made:
                 return a
             key = (str(a.val), a.aval) if type(a) is Literal else a
