@@ -55,6 +55,9 @@ def fuse_program(jaxpr: Jaxpr, stored: tuple[bool, ...], loops: bool) -> Jaxpr:
       loops: whether the program is the body of a loop. XLA writes its results over the carry, but
         copies the result of a call there.
     """
+    kinds = {e.primitive for e in jaxpr.eqns}
+    if all(p.memoize_type and not isinstance(p, CpuCall) for p in kinds):
+        return jaxpr  # as most are
     eqns = [e if e.primitive.memoize_type else fuse_bodies(e) for e in jaxpr.eqns]
     calls = [read_function(e) if isinstance(e.primitive, CpuCall) else None for e in eqns]
     if any(calls):

@@ -17,7 +17,15 @@ from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.calls import kernel_equation
 from weft.cpu.elements import chooses_by_element, find_direction, only_moves
-from weft.cpu.opcodes import Kind, Operand, Own, Step, cheap_instruction, encode_program
+from weft.cpu.opcodes import (
+    Instruction,
+    Kind,
+    Operand,
+    Own,
+    Step,
+    cheap_instruction,
+    encode_program,
+)
 from weft.cpu.scope import MAX_SHORT
 from weft.dtypes import itemsize_bits
 from weft.optimize.views import View, find_views, merge_axes, view_whole
@@ -214,9 +222,7 @@ def split_work(out: ShapedArray, arrays: Sequence[ShapedArray]) -> tuple[int, in
 # --- instructions -------------------------------------------------------------------------------
 
 
-def select_instruction(
-    eqn: Eqn, makers: Mapping[Any, Eqn]
-) -> tuple[Own | Elementwise, Sequence[Atom]]:
+def select_instruction(eqn: Eqn, makers: Mapping[Any, Eqn]) -> tuple[Instruction, Sequence[Atom]]:
     """Return the kernel's instruction for an equation, and the operands that it reads.
 
     A choice by a comparison with a scalar is one instruction.
