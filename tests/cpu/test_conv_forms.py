@@ -50,6 +50,31 @@ def test_values(name, rng):
     )
 
 
+@pytest.mark.parametrize("layout", [("NCHW", "OIHW"), ("NHWC", "HWIO"), ("CHWN", "IHWO")])
+@pytest.mark.parametrize("steps", [((1, 1), (1, 1)), ((2, 1), (1, 2))])
+def test_windows_are_copied_by_one_kernel(layout, steps, rng):
+    """XLA would compile a loop for each slice that is a window."""
+    axes, kernel = layout
+    sizes = {"N": 3, "C": 2, "H": 11, "W": 9, "O": 4, "I": 2}
+    x = rng.standard_normal([sizes[a] for a in axes]).astype(np.float32)
+    sizes |= {"H": 7 // steps[1][0], "W": 7 // steps[1][1]}
+    k = rng.standard_normal([sizes[a] for a in kernel]).astype(np.float32)
+
+    def convolve(x, k):
+        strides, dilation = steps
+        return lax.conv_general_dilated(
+            x, k, strides, "VALID", rhs_dilation=dilation, dimension_numbers=(axes, kernel, axes)
+        )
+
+    f = weft.jit(convolve)
+    text = f.lower(x, k).as_text()
+    assert text.count("weft_view") == 1 and "stablehlo.slice" not in text
+    with weft.config.scope(native=False):
+        by_slices = weft.jit(lambda x, k: convolve(x, k))
+        assert "stablehlo.slice" in by_slices.lower(x, k).as_text()
+        np.testing.assert_allclose(f(x, k), by_slices(x, k), rtol=1e-5, atol=1e-5)
+
+
 def test_of_nothing():
     x, k = np.ones((0, 3, 5), np.float32), np.ones((4, 3, 2), np.float32)  # groups: XLA fails
     f = weft.jit(lambda x, k: lax.conv_general_dilated(x, k, (1,), "SAME", batch_group_count=2))

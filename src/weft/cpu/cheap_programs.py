@@ -17,7 +17,15 @@ from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.calls import kernel_equation
 from weft.cpu.elements import chooses_by_element, find_direction, only_moves
-from weft.cpu.opcodes import Kind, Operand, Own, Step, cheap_instruction, encode_program
+from weft.cpu.opcodes import (
+    Instruction,
+    Kind,
+    Operand,
+    Own,
+    Step,
+    cheap_instruction,
+    encode_program,
+)
 from weft.cpu.scope import MAX_SHORT
 from weft.dtypes import itemsize_bits
 from weft.optimize.views import View, find_views, merge_axes, view_whole
@@ -214,9 +222,7 @@ def split_work(out: ShapedArray, arrays: Sequence[ShapedArray]) -> tuple[int, in
 # --- instructions -------------------------------------------------------------------------------
 
 
-def select_instruction(
-    eqn: Eqn, makers: Mapping[Any, Eqn]
-) -> tuple[Own | Elementwise, Sequence[Atom]]:
+def select_instruction(eqn: Eqn, makers: Mapping[Any, Eqn]) -> tuple[Instruction, Sequence[Atom]]:
     """Return the kernel's instruction for an equation, and the operands that it reads.
 
     A choice by a comparison with a scalar is one instruction.
@@ -251,10 +257,11 @@ def inverse_of(a: Atom) -> Literal | None:
     return Literal(dtype.type(1) / dtype.type(a.val), a.aval)
 
 
-def can_call(eqn: Eqn, shape: tuple) -> bool:
+def can_call(eqn: Eqn, shape: tuple, neutral: frozenset = NEUTRAL) -> bool:
     """Return True if the kernel computes an equation, and XLA would do the same work.
 
-    `shape` is the shape of the program's results. Scalars may be converted, too.
+    `shape` is the shape of the program's results. Scalars may be converted, too. XLA may leave out
+    sums and products with numbers that are `neutral`.
     """
     prim, args, out = eqn.primitive, eqn.invars, eqn.outvars[0].aval
     if not is_computed_by_kernel(eqn):
@@ -263,7 +270,7 @@ def can_call(eqn: Eqn, shape: tuple) -> bool:
     numbers = {a.val for a in args if type(a) is Literal}
     quotient = prim.form is Form.QUOTIENT
     sums_or_products = find_sign(eqn) in ("+", "*") and not quotient
-    if not chosen <= PARAMETERS or (sums_or_products and numbers & NEUTRAL):
+    if not chosen <= PARAMETERS or (sums_or_products and numbers & neutral):
         return False
     if quotient and not args[-1].aval.shape and not inverse_of(args[-1]):
         return False

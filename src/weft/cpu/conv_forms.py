@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray
+from weft.cpu.calls import call_kernel
+from weft.dtypes import itemsize_bits
+from weft.optimize.views import View, merge_axes, row_major_steps
 from weft.primitives import slicing
 from weft.primitives.conv import ConvDimensionNumbers, conv_general_dilated_p
 from weft.primitives.dot import dot_general
@@ -33,7 +36,12 @@ SPATIAL = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
 
 
 def find_form(
-    lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict, over_mesh: bool
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    out: ShapedArray,
+    params: dict,
+    over_mesh: bool,
+    kernels: bool,
 ) -> Callable[..., Any] | None:
     """Return what writes a convolution as others, (x, k, out) -> y; None if it is best unchanged.
 
@@ -60,7 +68,7 @@ def find_form(
                 return functools.partial(split_phases, axis=axis, params=params)
     copies = lhs.shape[n] * results * taps * lhs.shape[c]
     if groups == 1 and results <= min(taps, MAX_WINDOWS) and copies <= MAX_COPIES:
-        return functools.partial(multiply_windows, params=params)
+        return functools.partial(multiply_windows, params=params, kernels=kernels)
     if not sizes:
         return None
     if are_points(lhs, rhs, out, params):
@@ -95,25 +103,42 @@ def group_features(x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
     return convolve(x, k, {**params, "feature_group_count": groups, "batch_group_count": 1})
 
 
-def multiply_windows(x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
-    """Few windows of many elements side by side, as one product."""
+def multiply_windows(x: Any, k: Any, out: ShapedArray, params: dict, kernels: bool) -> Any:
+    """Few windows of many elements side by side, as one product.
+
+    XLA:CPU compiles a loop for each slice that is a window: 2 s for two convolutions of 25 windows.
+    So a kernel copies the windows, if kernels are called.
+    """
     (n, c, *space), (_, i, *window), (m, f, *places) = params["dimension_numbers"]
     for axis in range(len(space)):
         x, params = pad_axis(x, axis, params)
-    parts = []
-    for place in np.ndindex(*(out.shape[a] for a in places)):
-        starts, limits, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
-        for axis, (a, b) in enumerate(zip(space, window, strict=True)):
-            starts[a] = place[axis] * params["window_strides"][axis]
-            steps[a] = params["rhs_dilation"][axis]
-            limits[a] = starts[a] + (k.shape[b] - 1) * steps[a] + 1
-        parts.append(slicing.slice(x, starts, limits, steps))
     pairs = sorted(zip((c, *space), (i, *window), strict=True))
     seen, weights = zip(*pairs, strict=True)
+    strides, gaps = params["window_strides"], params["rhs_dilation"]
+    counts = [out.shape[a] for a in places]
+    if kernels and itemsize_bits(x.dtype) >= 8:
+        steps = row_major_steps(x.shape)
+        gap_of = dict(zip(space, gaps, strict=True))
+        sizes = *counts, x.shape[n], *(k.shape[b] for b in weights)
+        moves = [steps[a] * stride for a, stride in zip(space, strides, strict=True)]
+        moves += [steps[n], *(steps[a] * gap_of.get(a, 1) for a in seen)]
+        made = ShapedArray((math.prod(counts), *sizes[len(counts) :]), x.dtype)
+        lengths, apart = merge_axes(View(x, 0, sizes, tuple(moves)))
+        attributes = {"start": 0, "sizes": lengths, "steps": apart}
+        (y,) = call_kernel("weft_view", [x], [made], attributes)
+        seen = tuple(range(2, y.ndim))
+    else:
+        parts = []
+        for place in np.ndindex(*counts):
+            starts, limits, by = [0] * x.ndim, list(x.shape), [1] * x.ndim
+            for axis, (a, b) in enumerate(zip(space, window, strict=True)):
+                starts[a], by[a] = place[axis] * strides[axis], gaps[axis]
+                limits[a] = starts[a] + (k.shape[b] - 1) * by[a] + 1
+            parts.append(slicing.slice(x, starts, limits, by))
+        y, seen = slicing.stack(parts, n), tuple([a + (a >= n) for a in seen])
     kinds = params["precision"], params["preferred_element_type"]
-    y = slicing.stack(parts, n)
-    y = dot_general(y, k, (([a + (a >= n) for a in seen], weights), ((), ())), *kinds)
-    y = reshape(y, (*(out.shape[a] for a in places), *y.shape[1:]))
+    y = dot_general(y, k, ((seen, weights), ((), ())), *kinds)
+    y = reshape(y, (*counts, *y.shape[1:]))
     return transpose(y, inverse_permutation((*places, m, f)))
 
 

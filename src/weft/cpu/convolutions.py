@@ -63,7 +63,7 @@ def choose_whole(
     found = choose_conv_kernel(x, k, out, params, scope)
     if found is not None:
         return found
-    form = find_form(x, k, out, params, scope.target.devices)
+    form = find_form(x, k, out, params, scope.target.devices, scope.target.kernels)
     if form is not None:
         return lambda x, k: form(x, k, out)
     numbers = params["dimension_numbers"]

@@ -85,8 +85,8 @@ class Own(enum.Enum):
     REPLACE_GE, REPLACE_LT, REPLACE_LE = (89, 4), (90, 4), (91, 4)
 
 
-# What a step computes: an instruction of the kernel's own, or a primitive.
-Instruction: TypeAlias = Own | Elementwise
+# What a step computes: an instruction of the kernel's own, or a primitive; or the number of either.
+Instruction: TypeAlias = Own | Elementwise | int
 # The numbers that XLA's foreign function interface has for dtypes.
 DTYPES = {
     np.dtype(dtype): number
@@ -118,6 +118,8 @@ def cheap_instruction(prim: Primitive) -> Instruction | None:
 
 def code_of(instruction: Instruction) -> int:
     """Return the number of an instruction in native/opcodes.h."""
+    if isinstance(instruction, int):
+        return instruction
     if isinstance(instruction, Own):
         return instruction.value[0]
     assert instruction.kernel is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.core.jaxpr import Jaxpr
+from weft.cpu.chains import fuse_chains
 from weft.cpu.clusters import fuse_clusters
 from weft.cpu.flattening import flatten_rows
 from weft.cpu.forms import choose_forms
@@ -19,6 +20,7 @@ from weft.passes.dce import drop_dead_code
 PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
     fuse_clusters,
     choose_forms,
+    fuse_chains,
     flatten_rows,
     round_to_bfloat16,
 )

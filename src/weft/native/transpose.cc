@@ -146,16 +146,25 @@ void CopyRows(ffi::ThreadPool& pool, const T* from, T* to, Axis last, const std:
   const int64_t bytes = total * sizeof(T), size = bytes <= kAlone ? total : kBytes / sizeof(T);
   ForEach(pool, (total + size - 1) / size, [&](int64_t piece) {
     const int64_t end = std::min(total, (piece + 1) * size);
-    for (int64_t at = piece * size; at < end;) {
-      const int64_t j = at % last.size, n = std::min(last.size - j, end - at);
-      const T* x = from + j * last.in;
-      int64_t row = at / last.size;
-      for (const Axis& axis : rest) {
-        x += row % axis.size * axis.in;
-        row /= axis.size;
-      }
-      CopyRow(x, last.in, to + at, n);
+    int64_t at = piece * size, j = at % last.size, row = at / last.size;
+    const T* x = from;
+    std::vector<int64_t> index;
+    for (const Axis& axis : rest) {
+      index.push_back(row % axis.size);
+      x += index.back() * axis.in;
+      row /= axis.size;
+    }
+    while (at < end) {
+      const int64_t n = std::min(last.size - j, end - at);
+      CopyRow(x + j * last.in, last.in, to + at, n);
       at += n;
+      j = 0;
+      for (size_t k = 0; k < rest.size(); ++k) {  // to the next row, without divisions
+        x += rest[k].in;
+        if (++index[k] < rest[k].size) break;
+        x -= rest[k].size * rest[k].in;
+        index[k] = 0;
+      }
     }
   });
 }
