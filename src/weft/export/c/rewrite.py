@@ -40,68 +40,102 @@ def atoms_in(s: Statement) -> Sequence[Any]:
     return ()
 
 
+def texts_of(s: Statement) -> list[str]:
+    """Return the texts that a statement itself reads, other than the indices of elements."""
+    match s:
+        case Let():
+            return [s.pattern, *[a for a in s.args if type(a) is str]]
+        case Assign() | Store():
+            return [s.atom] if type(s.atom) is str else []
+        case For():
+            return [s.count.text]
+        case If() | While():
+            return [s.condition]
+        case Switch():
+            return [s.index]
+        case Call():
+            return [a for a in s.args if type(a) is str]
+    return []
+
+
+def indices_of(s: Statement) -> list[Index]:
+    """Return the indices of elements in a statement itself."""
+    found = [a.index for a in atoms_in(s) if type(a) is not str]
+    return [s.index, *found] if type(s) is Store else found
+
+
+def names_in(s: Statement) -> list[str]:
+    """Return the variables that a statement itself reads."""
+    texts = texts_of(s)
+    for index in indices_of(s):
+        texts += [t.text for t in index.terms]
+    return find_names(" ".join(texts))
+
+
 def read_texts(block: Sequence[Statement]) -> tuple[list[Index], list[str]]:
     """Return the indices of elements in statements, and their other texts that are read."""
     indices: list[Index] = []
     texts: list[str] = []
     for s in walk_statements(block):
-        match s:
-            case Let():
-                texts.append(s.pattern)
-            case Store():
-                indices.append(s.index)
-            case For():
-                texts.append(s.count.text)
-            case If() | While():
-                texts.append(s.condition)
-            case Switch():
-                texts.append(s.index)
-        for a in atoms_in(s):
-            if isinstance(a, Load | Pointer):
-                indices.append(a.index)
-            else:
-                texts.append(a)
+        indices += indices_of(s)
+        texts += texts_of(s)
     return indices, texts
 
 
 class Effects:
-    """The variables and the buffers that a statement reads and writes.
+    """The variables and the buffers that statements read and write.
 
     Attributes:
-      made: the variables that it makes or assigns to.
-      read: the variables that it reads; those that it assigns to count as read.
-      stored: the buffers that it writes.
-      loaded: the buffers that it reads.
+      made: the variables that they make or assign to.
+      read: the variables that they read; those that they assign to count as read.
+      stored: the buffers that they write.
+      loaded: the buffers that they read.
     """
 
     def __init__(self, statement: Statement):
-        every = list(walk_statements([statement]))
-        indices, texts = read_texts([statement])
-        texts += [t.text for index in indices for t in index.terms]
-        self.made = {s.name for s in every if isinstance(s, Let | Assign)}
-        self.read = set(find_names(" ".join(texts)))
-        self.read |= {s.name for s in every if isinstance(s, Assign)}
-        self.loaded = {load.buffer for s in every for load in loads_in(s)}
+        self.made: set[str] = set()
+        self.read: set[str] = set()
         self.stored: set[Buffer] = set()
-        for s in every:
-            match s:
-                case Store():
-                    self.stored.add(s.buffer)
-                case Copy():
-                    self.stored.add(s.to.buffer)
-                    self.loaded.add(s.source.buffer)
-                case Call():
-                    passed = {a.buffer for a in s.args if isinstance(a, Pointer)}
-                    self.stored |= passed
-                    self.loaded |= passed
+        self.loaded: set[Buffer] = set()
+        for s in walk_statements([statement]):
+            self.add(s)
+
+    def add(self, s: Statement) -> None:
+        """Add what a statement itself does."""
+        self.read.update(names_in(s))
+        match s:
+            case Let():
+                self.made.add(s.name)
+            case Assign():
+                self.made.add(s.name)
+                self.read.add(s.name)
+            case Store():
+                self.stored.add(s.buffer)
+            case Copy():
+                self.stored.add(s.to.buffer)
+                self.loaded.add(s.source.buffer)
+            case Call():
+                passed = {a.buffer for a in s.args if isinstance(a, Pointer)}
+                self.stored |= passed
+                self.loaded |= passed
+        self.loaded.update([load.buffer for load in loads_in(s)])
+
+    def include(self, other: Effects) -> None:
+        """Add the effects of other statements."""
+        self.made |= other.made
+        self.read |= other.read
+        self.stored |= other.stored
+        self.loaded |= other.loaded
 
     def meets(self, other: Effects) -> bool:
         """Return True if the order of two statements matters."""
-        return bool(
-            self.made & (other.read | other.made)
-            or self.read & other.made
-            or self.stored & (other.stored | other.loaded)
-            or self.loaded & other.stored
+        return not (
+            self.made.isdisjoint(other.read)
+            and self.made.isdisjoint(other.made)
+            and self.read.isdisjoint(other.made)
+            and self.stored.isdisjoint(other.stored)
+            and self.stored.isdisjoint(other.loaded)
+            and self.loaded.isdisjoint(other.stored)
         )
 
 
