@@ -18,7 +18,6 @@ from weft.export.c.kinds import KINDS, write_number
 from weft.export.c.nodes import (
     Assign,
     Buffer,
-    For,
     Let,
     Load,
     Role,
@@ -101,9 +100,7 @@ class ZeroDropper:
                 inner[:] = self.rewrite(inner, copy_memory(memory), renaming)
         return out
 
-    def unroll(
-        self, loop: Statement, memory: Memory, renaming: Renaming
-    ) -> list[Statement] | None:
+    def unroll(self, loop: Statement, memory: Memory, renaming: Renaming) -> list[Statement] | None:
         """Return the iterations of a short loop, if that makes terms unnecessary."""
         tried = copy_block([loop])
         self.fuser.unroll(tried)
@@ -197,7 +194,7 @@ class ZeroDropper:
         return None
 
     def hold_integer(self, s: Let, value: int) -> str | None:
-        """Return an integer as a float; None if the variable is of another type, but remember it."""
+        """Return an integer as a float; remember that of a variable of another type."""
         if s.ctype in FLOATS:
             return write_number(value, FLOATS[s.ctype]) if abs(value) < 1 << 24 else None
         self.integers[s.name] = value
