@@ -123,8 +123,9 @@ class Fuser:
         for s in block:
             for inner in blocks_in(s):
                 self.fuse_block(inner)
-        if sum(map(is_candidate, block)) < 2 or len(block) > MAX_NESTS:
-            return
+        nests = [s for s in block if is_candidate(s)] if len(block) <= MAX_NESTS else []
+        if len({s.count for s in nests if isinstance(s, For)}) == len(nests):
+            return  # none has as many iterations as another one
         tried, before = copy_block(block), (self.merged, self.forwarded)
         self.merge(tried)
         if self.merged == before[0]:
