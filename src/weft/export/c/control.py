@@ -9,9 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from weft.core.element import Number
 from weft.core.jaxpr import Eqn
-from weft.export.c.emit import Array, Lazy, Scalar
+from weft.export.c.emit import Array, Scalar
 from weft.export.c.index import Index
 from weft.export.c.kinds import KINDS, write_number
 from weft.export.c.nodes import Statement, Switch, While
@@ -23,7 +22,7 @@ def write_for(w: Writer, eqn: Eqn) -> list[Any]:
     attrs, (body,) = dict(eqn.params["attrs"]), eqn.params["regions"]
     (n, m), (trips, reverse) = attrs["counts"], attrs["trips"]
     consts = [w.settle(a) for a in eqn.invars[:n]]
-    rows = [settle_rows(w, a) for a in eqn.invars[n + m :]]
+    rows = [w.settle(a) for a in eqn.invars[n + m :]]
     state = start_carry(w, eqn, range(n, n + m))
     stacks = [w.choose_target(eqn, v) for v in eqn.outvars[m:]]
     with w.loop(trips, reverse) as i:
@@ -32,13 +31,6 @@ def write_for(w: Writer, eqn: Eqn) -> list[Any]:
             places = [row_at(y, i) for y in stacks]
             run_body(w, body, args, state, places)
     return [*state, *stacks]
-
-
-def settle_rows(w: Writer, atom: Any) -> Any:
-    """Return the rows that a loop reads: in memory, or numbers that are the same at each place."""
-    x = w.find(atom)
-    is_number = isinstance(x, Lazy) and isinstance(x.expression, Number) and not x.buffers
-    return x if is_number and len(x.shape) == 1 and not x.computes else w.settle(atom)
 
 
 def row_at(y: Array, i: Index) -> Array:

@@ -357,10 +357,8 @@ class Writer(Emitter):
         self.fill(to, value)
         return to
 
-    def row(self, x: Array | Lazy, i: Index) -> Any:
+    def row(self, x: Array, i: Index) -> Any:
         """Return row `i` of an array along its first axis."""
-        if isinstance(x, Lazy):
-            return Scalar(self.read(x, [i]), x.kind)
         shape = x.shape[1:]
         at = x.offset.add(i, math.prod(shape))
         if not shape:
