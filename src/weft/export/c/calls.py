@@ -51,7 +51,7 @@ XLA_FFI_Error *weft_handle(XLA_FFI_CallFrame *frame) {{
 _loading = threading.Lock()  # a target is registered once
 
 
-def compile_in_c(jaxpr: Jaxpr) -> Jaxpr:
+def compile_in_c(jaxpr: Jaxpr, *, finite_math: bool = False) -> Jaxpr:
     """Return a program that calls the program compiled from C, as a pass of `jit`.
 
     It is for small arrays on the CPU, where XLA's overhead for each operation and each loop step
@@ -62,6 +62,7 @@ def compile_in_c(jaxpr: Jaxpr) -> Jaxpr:
 
     Args:
       jaxpr: a program of arrays and random keys, whose sizes are numbers.
+      finite_math: True promises that no number is NaN or infinite, as in `to_c`.
 
     Returns:
       A program of the same arguments and results, whose only operation is an `ffi_call`.
@@ -73,9 +74,12 @@ def compile_in_c(jaxpr: Jaxpr) -> Jaxpr:
     >>> step = weft.jit(lambda x: x * x + 1, passes=[weft.export.compile_in_c])
     >>> step(np.float32([2, 3]))
     Array([ 5., 10.], dtype=float32)
+    >>> finite = lambda jaxpr: weft.export.compile_in_c(jaxpr, finite_math=True)
+    >>> weft.jit(lambda x: np.eye(2, dtype=np.float32) @ x, passes=[finite])(np.float32([2, 3]))
+    Array([2., 3.], dtype=float32)
     """
     plain = physical_jaxpr(jaxpr) if has_extended(jaxpr) else jaxpr
-    source = write_call(plain)
+    source = write_call(plain, finite_math)
     target = load_target(source)
     outs = [ShapeDtypeStruct(a.shape, a.dtype) for a in plain.out_avals]
     work = [ShapeDtypeStruct((source.workspace,), "uint8")] * bool(source.workspace)
@@ -91,7 +95,7 @@ def compile_in_c(jaxpr: Jaxpr) -> Jaxpr:
     return called
 
 
-def write_call(jaxpr: Jaxpr) -> Source:
+def write_call(jaxpr: Jaxpr, finite: bool = False) -> Source:
     """Return the source of a closed program, whose arguments and results have numbers for names."""
     expanded, given = prepare_jaxpr(jaxpr, ())
     parameters = [
@@ -100,7 +104,8 @@ def write_call(jaxpr: Jaxpr) -> Source:
     ]
     results = [Parameter(f"y{n}_", f"result {n}", a) for n, a in enumerate(expanded.out_avals)]
     name = make_identifier(f"{jaxpr.name or 'program'}_in_c")
-    return write_source(expanded, Signature(name, parameters, results, Limits([], ())))
+    signature = Signature(name, parameters, results, Limits([], ()))
+    return write_source(expanded, signature, finite=finite)
 
 
 def write_handler(source: Source) -> str:

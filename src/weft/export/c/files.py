@@ -63,6 +63,11 @@ SIZES = """\
    {name}_workspace returns SIZE_MAX.
 
 """
+FINITE = """\
+   {name} is for finite numbers: it leaves out products by zeros, so a NaN or an infinity in
+   arguments or between operations may be missing in results. Signs of zeros are not kept.
+
+"""
 READ_WEIGHTS = """\
   FILE *const file = fopen("{name}.weights", "rb");
   if (!file || fread(weights.bytes, 1, {upper}_WEIGHTS, file) != {upper}_WEIGHTS) {{
@@ -154,6 +159,8 @@ def write_header(source: Source) -> str:
     if source.sizes:
         limits = source.limits.text.replace(" && ", ",\n     ")
         notes += SIZES.format(name=source.name, limits=limits)
+    if source.finite:
+        notes += FINITE.format(name=source.name)
     return HEADER.format(
         name=source.name,
         upper=upper,

@@ -8,6 +8,8 @@ vectorize the separate nests, and not the merged one.
 
 from __future__ import annotations
 
+import collections
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -43,23 +45,37 @@ CALLED = re.compile(r"(?<!weft_)\b(?!weft_|sqrtf?\b|fabsf?\b)[a-zA-Z]\w*\(")
 class Nest:
     """A loop nest without inner loops of a few iterations, and the facts that merging needs.
 
+    Names of loop variables that merging has replaced stay in the facts.
+
     Attributes:
       loop: the outer loop.
       effects: what it reads and writes.
+      variables: the names of the outer loop's variable.
       inside: the variables that each iteration makes.
       accesses: the indices at which it reads or writes each buffer.
       is_innermost: True if no loop is in it.
       size: the number of its statements.
     """
 
-    def __init__(self, loop: For):
+    def __init__(self, loop: For, effects: Effects):
         every = list(walk_statements([loop]))
         self.loop = loop
-        self.effects = Effects(loop)
+        self.effects = effects
+        self.variables = {loop.name}
         self.inside = {s.name for s in every if isinstance(s, Let | For)}
         self.accesses = list_accesses(loop.body)
         self.is_innermost = sum(isinstance(s, For) for s in every) == 1
         self.size = len(every)
+
+    def include(self, other: Nest) -> None:
+        """Add the facts of a nest whose body has become a part of this one."""
+        self.effects.include(other.effects)
+        self.variables |= other.variables
+        self.inside |= other.inside
+        for buffer, indices in other.accesses.items():
+            self.accesses.setdefault(buffer, []).extend(indices)
+        self.is_innermost = self.is_innermost and other.is_innermost
+        self.size += other.size - 1
 
 
 class Step:
@@ -67,16 +83,19 @@ class Step:
 
     Attributes:
       statement: the statement.
-      effects: what it reads and writes.
       is_nest: True for a loop nest that may be merged.
-      plain: a copy of the nest as a `Nest`, once that is needed.
+      plain: the nest as a `Nest`, once that is needed.
     """
 
     def __init__(self, statement: Any):
         self.statement = statement
-        self.effects = Effects(statement)
         self.is_nest = is_candidate(statement)
         self.plain: Nest | None = None
+
+    @functools.cached_property
+    def effects(self) -> Effects:
+        """The variables and the buffers that the statement reads and writes."""
+        return Effects(self.statement)
 
 
 class Fuser:
@@ -104,8 +123,9 @@ class Fuser:
         for s in block:
             for inner in blocks_in(s):
                 self.fuse_block(inner)
-        if sum(map(is_candidate, block)) < 2 or len(block) > MAX_NESTS:
-            return
+        nests = [s for s in block if is_candidate(s)] if len(block) <= MAX_NESTS else []
+        if len({s.count for s in nests if isinstance(s, For)}) == len(nests):
+            return  # none has as many iterations as another one
         tried, before = copy_block(block), (self.merged, self.forwarded)
         self.merge(tried)
         if self.merged == before[0]:
@@ -119,30 +139,39 @@ class Fuser:
 
     def merge(self, block: list[Statement]) -> None:
         """Merge each nest of a block with the last earlier one with which that is possible."""
-        if sum(isinstance(s, For) for s in block) < 2:
-            return
         steps = [Step(s) for s in block]
+        counts = collections.Counter(s.statement.count for s in steps if s.is_nest)
+        if all(n < 2 for n in counts.values()):
+            return
         place = 0
         while place < len(steps):
-            earlier = range(place - 1, -1, -1) if steps[place].is_nest else ()
-            if not any(self.merge_pair(steps, k, place) for k in earlier):
+            is_single = not steps[place].is_nest or counts[steps[place].statement.count] < 2
+            if is_single or not self.merge_earlier(steps, place):
                 place += 1
         block[:] = [step.statement for step in steps]
 
-    def merge_pair(self, steps: list[Step], place: int, other: int) -> bool:
-        """Merge the nest at `other` into the one at `place`; return False if that is impossible.
+    def merge_earlier(self, steps: list[Step], other: int) -> bool:
+        """Merge a nest with the last earlier one with which that is possible; False if none is.
 
         Statements between them that the later nest needs are moved in front of the earlier one.
         """
-        left, right = steps[place], steps[other]
-        if not left.is_nest or left.statement.count != right.statement.count:
-            return False
-        needed = [other]
-        for k in range(other - 1, place, -1):
-            if any(steps[k].effects.meets(steps[n].effects) for n in needed):
-                if steps[k].effects.meets(left.effects):
-                    return False
-                needed.append(k)
+        right = steps[other]
+        needed = [other]  # the nest, and the statements that it needs among those after `place`
+        for place in range(other - 1, -1, -1):
+            left = steps[place]
+            is_like = left.is_nest and left.statement.count == right.statement.count
+            is_first = not any(left.effects.meets(steps[n].effects) for n in needed[1:])
+            if is_like and is_first and self.merge_pair(left, right):
+                moved = sorted(needed[1:])
+                kept = [k for k in range(place + 1, other) if k not in moved]
+                steps[place : other + 1] = [steps[k] for k in (*moved, place, *kept)]
+                return True
+            if any(left.effects.meets(steps[n].effects) for n in needed):
+                needed.append(place)
+        return False
+
+    def merge_pair(self, left: Step, right: Step) -> bool:
+        """Merge a nest into an earlier one; return False if that is impossible."""
         first, second = self.find_plain(left), self.find_plain(right)
         flat = first.is_innermost
         count = first.loop.count.number or 0
@@ -159,21 +188,22 @@ class Fuser:
         variable = index_term(loop.name, 0, count - 1)
         Renaming({later.name: loop.name}, {later.name: variable}).change_block(later.body)
         loop.body += later.body
-        self.merge(loop.body)
+        if not (flat and second.is_innermost):
+            self.merge(loop.body)
         self.merged += is_long and flat
-        moved = sorted(needed[1:])
-        kept = [k for k in range(place + 1, other) if k not in moved]
-        joined = Step(loop)
-        joined.plain = Nest(loop)
-        steps[place : other + 1] = [*[steps[k] for k in moved], joined, *[steps[k] for k in kept]]
+        first.include(second)
+        left.statement, left.effects = loop, first.effects
         return True
 
     def find_plain(self, step: Step) -> Nest:
-        """Return a copy of a nest, whose loops of a few iterations are unrolled."""
+        """Return a nest whose loops of a few iterations are unrolled; the statement stays as is."""
         if step.plain is None:
-            (loop,) = copy_block([step.statement])
-            self.unroll(loop.body)
-            step.plain = Nest(loop)
+            loop, effects = step.statement, step.effects
+            if any(is_short(s) for s in walk_statements(loop.body)):
+                (loop,) = copy_block([loop])
+                self.unroll(loop.body)
+                effects = Effects(loop)
+            step.plain = Nest(loop, effects)
         return step.plain
 
     def is_vectorized(self, s: For) -> bool:
@@ -194,11 +224,10 @@ class Fuser:
         for s in block:
             for inner in blocks_in(s):
                 self.unroll(inner)
-            count = s.count.number if isinstance(s, For) and not s.reverse else None
-            if not isinstance(s, For) or count is None or count > MAX_UNROLLED:
+            if not isinstance(s, For) or not is_short(s):
                 out.append(s)
                 continue
-            for k in range(count):
+            for k in range(s.count.number or 0):
                 body = copy_block(s.body)
                 names = {s.name: str(k)}
                 for x in walk_statements(body):
@@ -213,37 +242,56 @@ class Fuser:
     # --- variables in place of elements ---
 
     def forward(
-        self, block: list[Statement], known: dict[tuple[Buffer, Index], str], renaming: Renaming
+        self, block: list[Statement], known: dict[Buffer, dict[Index, str]], renaming: Renaming
     ) -> None:
-        """Replace loads of elements that were stored before by the variables that were stored."""
+        """Replace loads of elements that were stored before by the variables that were stored.
+
+        `known` has the variables by the buffer and the index of the element.
+        """
         out: list[Statement] = []
         for s in block:
             renaming.change(s)
             if isinstance(s, Let) and s.pattern == "{0}" and not s.mutable:
                 load = s.args[0]
-                name = known.get((load.buffer, load.index)) if isinstance(load, Load) else None
+                name = (
+                    known.get(load.buffer, {}).get(load.index) if isinstance(load, Load) else None
+                )
                 if name is not None:
                     renaming.names[s.name] = name
                     self.forwarded += 1
                     continue
             out.append(s)
             if isinstance(s, Store):
-                for key in [k for k in known if k[0] is s.buffer]:
-                    if not key[1].add(s.index, -1).number:  # equal, or not known to be different
-                        del known[key]
+                held = known.setdefault(s.buffer, {})
+                for index in [i for i in held if not i.add(s.index, -1).number]:
+                    del held[index]  # equal, or not known to be different
                 if isinstance(s.atom, str) and s.atom not in self.assigned:
-                    known[s.buffer, s.index] = s.atom
+                    held[s.index] = s.atom
                 continue
             if isinstance(s, Let):  # a new name: no element that is known has it
                 continue
             effects = Effects(s)
-            for key in list(known):
-                terms = " ".join([t.text for t in key[1].terms])
-                if key[0] in effects.stored or effects.made & set(find_names(terms)):
-                    del known[key]
+            for buffer, held in known.items():
+                if buffer in effects.stored:
+                    held.clear()
+                for index in [i for i in held if effects.made & find_index_names(i)]:
+                    del held[index]
             for inner in blocks_in(s):
-                self.forward(inner, dict(known), renaming)
+                self.forward(inner, {b: dict(held) for b, held in known.items()}, renaming)
         block[:] = out
+
+
+def find_index_names(index: Index) -> set[str]:
+    """Return the variables that an index reads."""
+    return set(find_names(" ".join([t.text for t in index.terms])))
+
+
+def is_short(s: Statement) -> bool:
+    """Return True for a loop of a few iterations, which can be written without a loop."""
+    if not isinstance(s, For) or s.reverse:
+        return False
+    count = s.count.number
+    return count is not None and count <= MAX_UNROLLED
 
 
 def is_candidate(s: Statement) -> bool:
@@ -273,7 +321,7 @@ def may_merge(first: Nest, second: Nest) -> bool:
             for index in nest.accesses[buffer]:
                 step, around, rest = 0, {}, index_number(index.constant)
                 for t, k in index.terms.items():
-                    if t.text == nest.loop.name:
+                    if t.text in nest.variables:
                         step = k
                     elif nest.inside & set(find_names(t.text)):
                         rest = rest.add(Index({t: k}))
@@ -299,16 +347,26 @@ def fold(block: list[Statement]) -> list[Statement]:
         for inner in blocks_in(s):
             inner[:] = fold(inner)
         out.append(s)
-    for k, s in enumerate(out):
-        if isinstance(s, Let) and s.mutable:
-            end = next((n for n, x in enumerate(out) if n > k and s.name in Effects(x).read), None)
-            found = out[end] if end is not None else None
-            every = [x for x in walk_statements(out) if isinstance(x, Assign) and x.name == s.name]
-            if isinstance(found, Assign) and every == [found]:
-                assert end is not None
-                out[end] = Let(s.name, s.ctype, "{0}", [found.atom])
-                out[k] = Let(s.name, s.ctype, "", ())  # taken out below
-    return [s for s in out if not (isinstance(s, Let) and not s.pattern)]
+    if any(isinstance(s, Let) and s.mutable for s in out):
+        name_assigned_once(out)
+    return out
+
+
+def name_assigned_once(block: list[Statement]) -> None:
+    """Replace mutable variables that are assigned once, before they are read, by constant ones."""
+    counts = collections.Counter(s.name for s in walk_statements(block) if isinstance(s, Assign))
+    first: dict[str, int] = {}  # the number of the first statement that reads or assigns to a name
+    for n, s in enumerate(block):
+        for name in Effects(s).read:
+            first.setdefault(name, n)
+    gone = set()
+    for k, s in enumerate(block):
+        if isinstance(s, Let) and s.mutable and counts[s.name] == 1:
+            found = block[first[s.name]] if first.get(s.name, -1) > k else None
+            if isinstance(found, Assign) and found.name == s.name:
+                block[first[s.name]] = Let(s.name, s.ctype, "{0}", [found.atom])
+                gone.add(k)
+    block[:] = [s for k, s in enumerate(block) if k not in gone]
 
 
 def evaluate(condition: str) -> bool | None:

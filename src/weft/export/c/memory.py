@@ -31,7 +31,7 @@ from weft.export.c.nodes import (
     loads_in,
     walk_statements,
 )
-from weft.export.c.printer import print_block
+from weft.export.c.rewrite import names_in
 from weft.export.c.sizes import find_typical, is_at_least
 from weft.export.dims import Size
 
@@ -43,16 +43,19 @@ MAX_LOCALS = 4096  # of all of them: stacks of small devices are small
 def drop_unused(block: list[Statement], extra: str = "") -> None:
     """Take out variables that nothing reads, and blocks that have nothing in them."""
     while True:
-        counts = collections.Counter(find_names("\n".join([*print_block(block), extra])))
-        assigned = collections.Counter(
-            s.name for s in walk_statements(block) if isinstance(s, Assign)
-        )
-        unread = {
-            s.name
-            for s in walk_statements(block)
-            if isinstance(s, Let) and counts[s.name] == 1 + assigned[s.name]
-        }
-        if not prune(block, unread):
+        names = {s: names_in(s) for s in walk_statements(block)}
+        counts = collections.Counter(find_names(extra))
+        makers: dict[str, list[Statement]] = {}
+        for s, read in names.items():
+            counts.update(read)
+            if isinstance(s, Let | Assign):
+                makers.setdefault(s.name, []).append(s)
+        unread = [name for name in makers if not counts[name]]
+        for name in unread:  # the list grows: variables that only unread ones read are unread
+            for s in makers[name]:
+                counts.subtract(names[s])
+                unread += [x for x in dict.fromkeys(names[s]) if not counts[x] and x in makers]
+        if not prune(block, set(unread)):  # an empty block may have had the last use of a variable
             return
 
 
@@ -86,19 +89,21 @@ def prune_stores(block: list[Statement], unread: set[Buffer]) -> None:
 
 
 def prune(block: list[Statement], unread: set[str]) -> bool:
-    """Take out statements that make variables of a set; True if there were any."""
-    changed, kept = False, list[Statement]()
+    """Take out variables of a set, and statements whose blocks are empty; True for the latter."""
+    found_empty, kept = False, list[Statement]()
     for statement in block:
+        if isinstance(statement, Let | Assign):
+            if statement.name not in unread:
+                kept.append(statement)
+            continue
         for inner in blocks_in(statement):
-            changed = prune(inner, unread) or changed
-        gone = isinstance(statement, Let | Assign) and statement.name in unread
-        empty = isinstance(statement, For | If | Switch) and not any(blocks_in(statement))
-        if gone or empty:
-            changed = True
+            found_empty = prune(inner, unread) or found_empty
+        if isinstance(statement, For | If | Switch) and not any(blocks_in(statement)):
+            found_empty = True
         else:
             kept.append(statement)
     block[:] = kept
-    return changed
+    return found_empty
 
 
 class Lives:

@@ -26,6 +26,11 @@ def find_names(text: str) -> list[str]:
     return NAME.findall(text)
 
 
+def is_variable(text: str) -> bool:
+    """Return True for the name of a variable that the exporter has named."""
+    return text[:1] in ("t", "i") and text[1:].isdecimal()
+
+
 def make_identifier(text: str) -> str:
     """Return a name in C that looks like a path in a pytree: `params['w'][0]` is `params_w_0`."""
     name = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_") or "x"

@@ -171,7 +171,11 @@ class CProgram:
 
 
 def to_c(
-    fun: Callable, *, name: str | None = None, weights: Literal["source", "file"] = "source"
+    fun: Callable,
+    *,
+    name: str | None = None,
+    weights: Literal["source", "file"] = "source",
+    finite_math: bool = False,
 ) -> Callable[..., CProgram]:
     """Return a function that takes the types of arguments, and returns `fun` as a C program.
 
@@ -185,6 +189,10 @@ def to_c(
       name: the name of the function in C; by default the name of `fun`.
       weights: where the arrays are that `fun` closes over: in the "source", as `static const`
         arrays, or in a "file" beside it, whose bytes a caller reads or maps, and passes.
+      finite_math: True promises that no argument and no intermediate result is NaN or infinite, and
+        that the signs of zeros do not matter. Products by zeros of small constant matrices are left
+        out then, which by default C must compute, since 0 * x is NaN for infinite x. If the promise
+        is broken, a NaN may be missing in results.
 
     Returns:
       A function of arguments, arrays or `ShapeDtypeStruct`s, that gives a `CProgram`. Symbolic
@@ -200,6 +208,15 @@ def to_c(
     CProgram(step: (params_w: f32[2], x: f32[2]) -> (result_loss: f32[], result_w: f32[2]))
     >>> print(program.report())  # doctest: +ELLIPSIS
     source ... bytes, constants 0 bytes, workspace 0 bytes, about ... operations a call
+
+    A filter whose transition has zeros, with and without the products by them:
+
+    >>> turn = np.float32([[1, 0.1], [0, 1]])
+    >>> for promise in (False, True):
+    ...     program = weft.export.to_c(lambda x: turn @ x, finite_math=promise)(np.float32([1, 2]))
+    ...     print(program.report().operations)
+    6
+    2
     """
     check_callable("to_c", fun, True)
     if weights not in ("source", "file"):
@@ -210,14 +227,17 @@ def to_c(
     def of_types(*args: Any, **kwargs: Any) -> CProgram:
         program = jitted.trace(*args, **kwargs)._program
         apart = weights == "file"
-        return CProgram(write_program(program, name or program.spec.name, apart), program)
+        source = write_program(program, name or program.spec.name, apart, finite_math)
+        return CProgram(source, program)
 
     del of_types.__wrapped__
     return of_types
 
 
-def write_program(program: StagedProgram, name: str, apart: bool = False) -> Source:
-    """Return the source of a staged program, with its constants `apart` or in it."""
+def write_program(
+    program: StagedProgram, name: str, apart: bool = False, finite: bool = False
+) -> Source:
+    """Return the source of a staged program: see `write_source`."""
     if program.stateful:
         raise ValueError(
             f"to_c: {program.spec.name} must be a program of arrays; got a reference. Hint: pass "
@@ -247,7 +267,7 @@ def write_program(program: StagedProgram, name: str, apart: bool = False) -> Sou
     ]
     listed = [Parameter(n, p, a) for n, p, a in zip(results, outs, jaxpr.out_avals, strict=True)]
     limits = Limits(variables, [*given, *jaxpr.out_avals])
-    return write_source(jaxpr, Signature(taken[0], parameters, listed, limits), apart)
+    return write_source(jaxpr, Signature(taken[0], parameters, listed, limits), apart, finite)
 
 
 def prepare(program: StagedProgram) -> tuple[Jaxpr, Sequence[ShapedArray]]:

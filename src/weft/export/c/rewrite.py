@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.export.c.index import Index, Term
-from weft.export.c.names import NAME, find_names
+from weft.export.c.names import NAME, find_names, is_variable
 from weft.export.c.nodes import (
     Assign,
     Buffer,
@@ -40,68 +39,105 @@ def atoms_in(s: Statement) -> Sequence[Any]:
     return ()
 
 
+def texts_of(s: Statement) -> list[str]:
+    """Return the texts that a statement itself reads, other than the indices of elements."""
+    match s:
+        case Let():
+            return [s.pattern, *[a for a in s.args if type(a) is str]]
+        case Assign() | Store():
+            return [s.atom] if type(s.atom) is str else []
+        case For():
+            return [s.count.text]
+        case If() | While():
+            return [s.condition]
+        case Switch():
+            return [s.index]
+        case Call():
+            return [a for a in s.args if type(a) is str]
+    return []
+
+
+def indices_of(s: Statement) -> list[Index]:
+    """Return the indices of elements in a statement itself."""
+    found = [a.index for a in atoms_in(s) if type(a) is not str]
+    return [s.index, *found] if type(s) is Store else found
+
+
+def names_in(s: Statement) -> list[str]:
+    """Return the variables that a statement itself reads."""
+    texts = texts_of(s)
+    for index in indices_of(s):
+        texts += [t.text for t in index.terms]
+    names = [text for text in texts if is_variable(text)]
+    if len(names) < len(texts):  # most texts are names: a regular expression takes longer
+        names += find_names(" ".join([text for text in texts if not is_variable(text)]))
+    return names
+
+
 def read_texts(block: Sequence[Statement]) -> tuple[list[Index], list[str]]:
     """Return the indices of elements in statements, and their other texts that are read."""
     indices: list[Index] = []
     texts: list[str] = []
     for s in walk_statements(block):
-        match s:
-            case Let():
-                texts.append(s.pattern)
-            case Store():
-                indices.append(s.index)
-            case For():
-                texts.append(s.count.text)
-            case If() | While():
-                texts.append(s.condition)
-            case Switch():
-                texts.append(s.index)
-        for a in atoms_in(s):
-            if isinstance(a, Load | Pointer):
-                indices.append(a.index)
-            else:
-                texts.append(a)
+        indices += indices_of(s)
+        texts += texts_of(s)
     return indices, texts
 
 
 class Effects:
-    """The variables and the buffers that a statement reads and writes.
+    """The variables and the buffers that statements read and write.
 
     Attributes:
-      made: the variables that it makes or assigns to.
-      read: the variables that it reads; those that it assigns to count as read.
-      stored: the buffers that it writes.
-      loaded: the buffers that it reads.
+      made: the variables that they make or assign to.
+      read: the variables that they read; those that they assign to count as read.
+      stored: the buffers that they write.
+      loaded: the buffers that they read.
     """
 
     def __init__(self, statement: Statement):
-        every = list(walk_statements([statement]))
-        indices, texts = read_texts([statement])
-        texts += [t.text for index in indices for t in index.terms]
-        self.made = {s.name for s in every if isinstance(s, Let | Assign)}
-        self.read = set(find_names(" ".join(texts)))
-        self.read |= {s.name for s in every if isinstance(s, Assign)}
-        self.loaded = {load.buffer for s in every for load in loads_in(s)}
+        self.made: set[str] = set()
+        self.read: set[str] = set()
         self.stored: set[Buffer] = set()
-        for s in every:
-            match s:
-                case Store():
-                    self.stored.add(s.buffer)
-                case Copy():
-                    self.stored.add(s.to.buffer)
-                    self.loaded.add(s.source.buffer)
-                case Call():
-                    passed = {a.buffer for a in s.args if isinstance(a, Pointer)}
-                    self.stored |= passed
-                    self.loaded |= passed
+        self.loaded: set[Buffer] = set()
+        for s in walk_statements([statement]):
+            self.add(s)
+
+    def add(self, s: Statement) -> None:
+        """Add what a statement itself does."""
+        self.read.update(names_in(s))
+        match s:
+            case Let():
+                self.made.add(s.name)
+            case Assign():
+                self.made.add(s.name)
+                self.read.add(s.name)
+            case Store():
+                self.stored.add(s.buffer)
+            case Copy():
+                self.stored.add(s.to.buffer)
+                self.loaded.add(s.source.buffer)
+            case Call():
+                passed = {a.buffer for a in s.args if isinstance(a, Pointer)}
+                self.stored |= passed
+                self.loaded |= passed
+        self.loaded.update([load.buffer for load in loads_in(s)])
+
+    def include(self, other: Effects) -> None:
+        """Add the effects of other statements."""
+        self.made |= other.made
+        self.read |= other.read
+        self.stored |= other.stored
+        self.loaded |= other.loaded
 
     def meets(self, other: Effects) -> bool:
         """Return True if the order of two statements matters."""
-        return bool(
-            self.made & (other.read | other.made)
-            or self.read & other.made
-            or self.stored & (other.stored | other.loaded)
-            or self.loaded & other.stored
+        return not (
+            self.made.isdisjoint(other.read)
+            and self.made.isdisjoint(other.made)
+            and self.read.isdisjoint(other.made)
+            and self.stored.isdisjoint(other.stored)
+            and self.stored.isdisjoint(other.loaded)
+            and self.loaded.isdisjoint(other.stored)
         )
 
 
@@ -120,7 +156,8 @@ def copy_block(block: Sequence[Statement]) -> list[Any]:
     """Return copies of statements and of their nested statements."""
     out: list[Any] = []
     for statement in block:
-        s = dataclasses.replace(statement)
+        s: Any = object.__new__(type(statement))
+        s.__dict__.update(statement.__dict__)  # dataclasses.replace takes five times as long
         match s:
             case For():
                 s.body = copy_block(s.body)
@@ -143,15 +180,20 @@ class Renaming:
 
     def text(self, text: str) -> str:
         """Return a text of C with the new names."""
+        if is_variable(text) or not self.names:
+            return self.names.get(text, text)
         return NAME.sub(lambda m: self.names.get(m[0], m[0]), text)
 
     def index(self, index: Index) -> Index:
         """Return an index with the new names and indices."""
+        texts = {t: self.text(t.text) for t in index.terms}
+        if all(t.text not in self.given and t.text == text for t, text in texts.items()):
+            return index
         out = Index(constant=index.constant)
         for t, k in index.terms.items():
             found = self.given.get(t.text)
             if found is None:
-                found = Index({Term(self.text(t.text), t.low, t.high): 1})
+                found = Index({Term(texts[t], t.low, t.high): 1})
             out = out.add(found, k)
         return out
 

@@ -12,6 +12,7 @@ from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr
 from weft.export.c.control import CONTROL
 from weft.export.c.emit import Array, Scalar
+from weft.export.c.finite import ZeroDropper
 from weft.export.c.fuse import Fuser
 from weft.export.c.helpers import list_helpers
 from weft.export.c.hoist import hoist
@@ -139,6 +140,7 @@ class Source(Signature):
       constants: the size of the arrays that are part of the program in bytes.
       operations: an estimate of the operations on numbers of one call.
       weights: the constants as the bytes of a file; None where they are part of the text.
+      finite: True if terms are left out that are zero where numbers are finite.
     """
 
     text: str
@@ -146,6 +148,7 @@ class Source(Signature):
     constants: int
     operations: int
     weights: bytes | None = None
+    finite: bool = False
 
     @property
     def prototype(self) -> str:
@@ -153,8 +156,17 @@ class Source(Signature):
         return self.declare(self.weights is not None)
 
 
-def write_source(jaxpr: Jaxpr, signature: Signature, apart: bool = False) -> Source:
-    """Write an expanded program as C; its constants `apart`, as the bytes of a file, or in it."""
+def write_source(
+    jaxpr: Jaxpr, signature: Signature, apart: bool = False, finite: bool = False
+) -> Source:
+    """Write an expanded program as C.
+
+    Args:
+      jaxpr: the program.
+      signature: the function in C.
+      apart: True for constants as the bytes of a file, False for constants in the source.
+      finite: True to leave terms out that are zero where numbers are finite.
+    """
     w = Writer(OPERATIONS)
     args = []
     for p in signature.parameters:
@@ -175,6 +187,8 @@ def write_source(jaxpr: Jaxpr, signature: Signature, apart: bool = False) -> Sou
     drop_unused(w.block)
     drop_unread(w.block)
     Fuser(w.new_name).fuse(w.block)
+    if finite:
+        ZeroDropper(w.new_name).drop(w.block)
     drop_unused(w.block)
     drop_unread(w.block)
     hoist(w.block)
@@ -191,6 +205,7 @@ def write_source(jaxpr: Jaxpr, signature: Signature, apart: bool = False) -> Sou
         constants=sum(b.bytes for b in constants),
         operations=count_operations(w.block),
         weights=weights,
+        finite=finite,
     )
 
 
