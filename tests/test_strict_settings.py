@@ -237,7 +237,7 @@ def public_functions():
 
 OURS = re.compile(r"\b(?:bool|[iufc]\d+|bf16)\b(\[[\d,]*\])?")
 # In these calls the operands differ in dtype or rank by how the call is written.
-MIXED = re.compile(r"^numpy\.(piecewise|interp)$|0j|standardize|nan_to_num")
+MIXED = re.compile(r"^numpy\.(piecewise|interp)$|0j|standardize|nan_to_num|betabinom")
 
 
 def names_operands(text, args):
@@ -252,7 +252,7 @@ def names_operands(text, args):
 @pytest.mark.parametrize("group", test_calls.GROUPS)
 def test_calls_that_run_by_default_run_under_both_settings(group, monkeypatch):
     """The calls of test_calls.py, sparse arrays and expressions among them."""
-    wrong, stage = [], test_calls.stage
+    wrong, ran, stage = [], [], test_calls.stage
 
     def stage_twice(fun, args, options, lowered=False):
         made = stage(fun, args, options, lowered)
@@ -269,7 +269,8 @@ def test_calls_that_run_by_default_run_under_both_settings(group, monkeypatch):
         warnings.simplefilter("ignore")
         for name, texts in test_calls.GROUPS[group]:
             if not MIXED.search(name):
-                assert [*texts()]
+                ran += texts()
+    assert ran
     assert not wrong, "\n".join(wrong)
 
 

@@ -477,7 +477,7 @@ def matrix_rank(
     check_matrix("matrix_rank", x.aval, hermitian)
     s = -sort(-abs(eigvalsh(x))) if hermitian else svdvals(x)
     if tol is not None:
-        return sum(s > expand_dims(as_array(tol, "matrix_rank"), -1), -1)
+        return sum(s > systems.one_per_row(as_array(tol, "matrix_rank")), -1)
     if rtol is None:
         rtol = max_size(*x.shape[-2:]) * systems.find_epsilon(x)
     return sum(systems.find_kept_values(s, rtol), -1)

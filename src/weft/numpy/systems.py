@@ -242,8 +242,13 @@ def find_kept_values(s: Any, cutoff: Any) -> Any:
     """Return True for singular values above `cutoff`, of shape (...), times the largest."""
     if not s.shape[-1]:
         return s > 0
-    cutoff = as_array(cutoff)
-    return s > (cutoff[..., None] if cutoff.ndim else cutoff) * s[..., :1]
+    return s > one_per_row(cutoff) * s[..., :1]
+
+
+def one_per_row(x: Any) -> Any:
+    """Return numbers of shape (...) as (..., 1), for rows of their own; a scalar as it is."""
+    x = as_array(x)
+    return x[..., None] if x.ndim else x
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(3,))
