@@ -60,6 +60,26 @@ def test_values(name):
             np.testing.assert_allclose(got, FORMULAS[name](X), rtol=tol, atol=tol)
 
 
+COMPLEX = {
+    "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "softplus": lambda z: np.log(1 + np.exp(z)),
+    "log_sigmoid": lambda z: -np.log(1 + np.exp(-z)),
+    "silu": lambda z: z / (1 + np.exp(-z)),
+    "mish": lambda z: z * np.tanh(np.log(1 + np.exp(z))),
+    **{name: FORMULAS[name] for name in ("identity", "tanh", "gelu", "squareplus")},
+}
+
+
+def test_complex_values():
+    rng = np.random.default_rng(0)
+    real, imag = rng.normal(size=(2, 500)) * 2.0 ** rng.uniform(-3, 2, (2, 500))
+    z = (real + 1j * imag).astype(np.complex64)
+    for name, formula in COMPLEX.items():
+        got = getattr(nn, name)(z)
+        assert got.dtype == np.complex64
+        np.testing.assert_allclose(got, formula(z.astype(complex)), rtol=2e-5, atol=2e-6)
+
+
 def test_derivatives():
     """First and second, forward and reverse, against differences: of all functions at once."""
     x, h = X.astype(np.float64) + 0.03, 1e-5

@@ -564,7 +564,8 @@ def add_root(x: Any, b: Any) -> Any:
     far = jnp.abs(x) >= 1  # there x is taken out of the root and the sum, which may overflow
     outer, inner = jnp.where(far, x, 1), jnp.where(far, 0, x)
     factor = jnp.sqrt(1 + b / jnp.square(outer))
-    root = jnp.where(far, jnp.abs(outer) * factor, jnp.sqrt(jnp.square(inner) + b))
+    positive = jnp.where(x < 0, -outer, outer)
+    root = jnp.where(far, positive * factor, jnp.sqrt(jnp.square(inner) + b))
     below = jnp.where(x < 0, x, -1)
     above = jnp.where(far, outer * (0.5 * (1 + factor)), 0.5 * (inner + root))
     return jnp.where(x < 0, 0.5 * b / (root - below), above)
