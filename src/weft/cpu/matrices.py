@@ -257,29 +257,30 @@ def choose_pullback(eqn: Eqn, scope: Scope) -> Reading | None:
         return None
     if not is_solution(scope.maker(b)):
         return None
-    factor = scope.maker(low)  # is asked for, so that the choice is not memoized
+    scope.maker(eqn.outvars[0])  # is no operand, so that the choice is not memoized
     found = read_operands(solve_both_sides, [low, b], eqn.outvars[0], scope)
-    if found is None or found[0] is not low or not is_factor(factor):
+    if found is None or found[0] is not low:
         return None
     makers = {v: e for e in scope.program.eqns for v in e.outvars}
-    masks, inner = [], found[1]
+    inner: Any = found[1]
+    masks = []
     while (maker := makers.get(inner)) and is_masked(maker, makers):
-        masks.append(maker.invars[0])
-        inner = maker.invars[2]
+        mask, _, inner = maker.invars
+        masks.append(mask)
     found = read_operands(halve_product, [low, b], inner, scope)
     if found is None or found[0] is not low or not all(map(scope.maker, masks)):
         return None
-    out = eqn.outvars[0].aval.strong()
+    out, lower = eqn.outvars[0].aval.strong(), is_factor(scope.maker(low))
 
     def pull(low: Any, ct: Any, *masks: Any) -> list:
-        how = {"product": True, "solve": not masks}
+        how = {"product": True, "solve": not masks, "lower": lower}
         found = call_kernel("weft_cholesky_pullback", [low, ct], [out], how)
         if not masks:
             return found
         (y,) = found
         for mask in masks:
             y = select(mask, y, full_like(y, 0))
-        how = {"product": False, "solve": True}
+        how = {"product": False, "solve": True, "lower": lower}
         return call_kernel("weft_cholesky_pullback", [low, y], [out], how, {0: 1})
 
     return Reading(pull, [*found, *reversed(masks)])
@@ -317,7 +318,7 @@ def is_solution(maker: Eqn | None) -> bool:
 
 
 def is_factor(maker: Eqn | None) -> bool:
-    """Return True if a kernel computes a Cholesky factor."""
+    """Return True if a kernel computes a Cholesky factor, which is 0 above the diagonal."""
     return maker is not None and maker.params.get("kernel") == "weft_cholesky"
 
 

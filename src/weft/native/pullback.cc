@@ -21,14 +21,14 @@ int64_t BandRows(int64_t n) {
   return std::min(kMost, std::max(kLeast, rows));
 }
 
-// Writes P. A row i of L^T is zero before its element i, so an element of P that is not above the
-// diagonal reads no element of C above it.
+// Writes P. If L is `lower`, a row i of L^T is zero before its element i, so an element of P that is not
+// above the diagonal reads no element of C above it.
 template <class T>
-void HalveProduct(ffi::ThreadPool* pool, const T* low, const T* ct, T* out, int64_t n) {
+void HalveProduct(ffi::ThreadPool* pool, bool lower, const T* low, const T* ct, T* out, int64_t n) {
   const int64_t rows = BandRows(n);
   for (int64_t first = 0; first < n; first += rows) {
-    const int64_t end = std::min(n, first + rows);
-    Multiply(pool, Dot<T>{1, end - first, end, n - first, low + first * (n + 1), ct + first * n,
+    const int64_t end = std::min(n, first + rows), begin = lower ? first : 0;
+    Multiply(pool, Dot<T>{1, end - first, end, n - begin, low + begin * n + first, ct + begin * n,
                           out + first * n, 1, n, n, n, false});
   }
   for (int64_t i = 0; i < n; ++i) {
@@ -54,15 +54,15 @@ void SolveTriangle(ffi::ThreadPool* pool, const T* low, T* x, int64_t n, int64_t
 }
 
 template <class T>
-void PullAll(ffi::ThreadPool& pool, int64_t count, int64_t n, bool product, bool solve, ffi::AnyBuffer low,
-             ffi::AnyBuffer ct, ffi::Result<ffi::AnyBuffer> out) {
+void PullAll(ffi::ThreadPool& pool, int64_t count, int64_t n, bool product, bool solve, bool lower,
+             ffi::AnyBuffer low, ffi::AnyBuffer ct, ffi::Result<ffi::AnyBuffer> out) {
   const T* const factors = static_cast<const T*>(low.untyped_data());
   const T* const given = static_cast<const T*>(ct.untyped_data());
   T* const made = static_cast<T*>(out->untyped_data());
   ForEachMatrix(pool, count, 2 * n * n * n, [&](ffi::ThreadPool* pool, int64_t matrix) {
     const int64_t at = matrix * n * n;
     if (product) {
-      HalveProduct(pool, factors + at, given + at, made + at, n);
+      HalveProduct(pool, lower, factors + at, given + at, made + at, n);
     } else if (given != made) {
       std::copy_n(given + at, n * n, made + at);
     }
@@ -73,22 +73,23 @@ void PullAll(ffi::ThreadPool& pool, int64_t count, int64_t n, bool product, bool
 }
 
 // Returns P, of the factor `low` and its cotangent `ct`, if `product`. If `solve`, L^-T P L^-1 follows,
-// of a lower triangular P that is `ct` if not `product`.
-ffi::Error Pull(ffi::ThreadPool pool, bool product, bool solve, ffi::AnyBuffer low, ffi::AnyBuffer ct,
-                ffi::Result<ffi::AnyBuffer> out) {
+// of a lower triangular P that is `ct` if not `product`. Only the product reads elements of `low` above the
+// diagonal, unless they are zeros, as `lower` says.
+ffi::Error Pull(ffi::ThreadPool pool, bool product, bool solve, bool lower, ffi::AnyBuffer low,
+                ffi::AnyBuffer ct, ffi::Result<ffi::AnyBuffer> out) {
   Leading leading;
   Size n;
   if (!Fits(low, leading, n, n) || !Fits(ct, leading, n, n) || !Fits(*out, leading, n, n) ||
       !AreAlike(low, ct, *out)) {
     return ffi::Error::InvalidArgument("operands must be [.., n, n], and the result like them");
   }
+  if (out->element_count() == 0) return ffi::Error::Success();
   if (product && out->untyped_data() == ct.untyped_data()) {
     return ffi::Error::InvalidArgument("the result must not take the buffer of the cotangent");
   }
-  if (out->element_count() == 0) return ffi::Error::Success();
   switch (low.element_type()) {
-    case ffi::F32: PullAll<float>(pool, leading.count(), n, product, solve, low, ct, out); break;
-    case ffi::F64: PullAll<double>(pool, leading.count(), n, product, solve, low, ct, out); break;
+    case ffi::F32: PullAll<float>(pool, leading.count(), n, product, solve, lower, low, ct, out); break;
+    case ffi::F64: PullAll<double>(pool, leading.count(), n, product, solve, lower, low, ct, out); break;
     default: return ffi::Error::InvalidArgument("operands must be f32 or f64");
   }
   return ffi::Error::Success();
@@ -102,6 +103,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_cholesky_pullback, weft::Pull,
                                   .Ctx<xla::ffi::ThreadPool>()
                                   .Attr<bool>("product")
                                   .Attr<bool>("solve")
+                                  .Attr<bool>("lower")
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .Ret<xla::ffi::AnyBuffer>());
