@@ -28,8 +28,11 @@ void HalveProduct(ffi::ThreadPool* pool, bool lower, const T* low, const T* ct, 
   const int64_t rows = BandRows(n);
   for (int64_t first = 0; first < n; first += rows) {
     const int64_t end = std::min(n, first + rows), begin = lower ? first : 0;
-    Multiply(pool, Dot<T>{1, end - first, end, n - begin, low + begin * n + first, ct + begin * n,
-                          out + first * n, 1, n, n, n, false});
+    Dot<T> job{1, end - first, first, n - begin, low + begin * n + first, ct + begin * n, out + first * n,
+               1, n, n, n, false};
+    if (first > 0) Multiply(pool, job);
+    job.n = end - first, job.right += first, job.out += first, job.lower = true;
+    Multiply(pool, job);
   }
   for (int64_t i = 0; i < n; ++i) {
     out[i * n + i] *= T(0.5);
