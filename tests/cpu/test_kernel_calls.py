@@ -147,6 +147,12 @@ CALLS = {
     "cholesky": Call("F[*b,n,n] -> F[*b,n,n]", given(symmetrize=False)),
     "cholesky: symmetrized": Call("F[*b,n,n] -> F[*b,n,n]", given(symmetrize=True)),
     **{
+        f"cholesky_pullback: {product} {solve}": Call(
+            "F[*b,n,n] F[*b,n,n] -> F[*b,n,n]", given(product=product, solve=solve, lower=solve)
+        )
+        for product, solve in [(True, True), (True, False), (False, True)]
+    },
+    **{
         f"compare: {direction} {answer}": Call(
             f"M[r,n,l] M[r,n,l] -> {out} | M[] M[r,n,l] -> {out} | M[r,n,l] M[] -> {out}",
             given(direction=direction, answer=answer),

@@ -204,6 +204,65 @@ def test_cholesky_of_symmetrized_matrices(dtype):
         np.testing.assert_array_equal(y, z)
 
 
+def pull(low: np.ndarray, ct: np.ndarray) -> np.ndarray:
+    """The cotangent of a matrix from that of its Cholesky factor, in double precision."""
+    low, ct = low.astype(np.float64), ct.astype(np.float64)
+    half = np.tril(np.swapaxes(low, -1, -2) @ ct)
+    half -= np.tril(np.triu(half)) / 2
+    inverse = np.linalg.inv(np.tril(low))
+    return np.swapaxes(inverse, -1, -2) @ half @ inverse
+
+
+def pull_by_kernel(
+    low: np.ndarray, ct: np.ndarray, apart: bool = False, lower: bool = True
+) -> np.ndarray:
+    """The same by the kernel, in one call or in two."""
+    steps = [(True, False), (False, True)] if apart else [(True, True)]
+    for product, solve in steps:
+        result = [(low.shape, low.dtype)]
+        how = {"product": product, "solve": solve, "lower": lower}
+        (ct,) = call("weft_cholesky_pullback", [low, ct], result, **how)
+    return ct
+
+
+@OF_DTYPES
+def test_cotangents_through_cholesky(dtype):
+    """Sizes below, at and above those of a block, and batches; elements above count as zeros."""
+    rng = np.random.default_rng(6)
+    sizes = [*range(1, 8), 47, 48, 49, 95, 96, 97, 98, 144, 145, 193, 250, 300]
+    for shape in [*((n, n) for n in sizes), (5, 60, 60), (2, 3, 110, 110)]:
+        n = shape[-1]
+        low = np.tril(rng.normal(size=shape) / np.sqrt(n)) + 2 * np.eye(n)
+        ct = np.tril(rng.normal(size=shape))
+        want = pull(low, ct)
+        low, ct = low.astype(dtype), ct.astype(dtype)
+        error = 100 * np.sqrt(n) * np.finfo(dtype).eps * np.abs(want).max()
+        whole = pull_by_kernel(low, ct)
+        np.testing.assert_allclose(whole, want, rtol=0, atol=error)
+        np.testing.assert_array_equal(pull_by_kernel(low, ct, apart=True), whole)
+        more = ct + np.triu(rng.normal(size=shape).astype(dtype), 1)
+        np.testing.assert_allclose(pull_by_kernel(low, more), want, rtol=0, atol=error)
+        low += np.triu(more, 1)  # counts in the product, if it is not said to be lower
+        want = pull(low, ct)
+        error = 100 * np.sqrt(n) * np.finfo(dtype).eps * np.abs(want).max()
+        made = pull_by_kernel(low, ct, lower=False)
+        np.testing.assert_allclose(made, want, rtol=0, atol=error)
+
+
+def test_nan_of_a_factor_or_its_cotangent_is_not_lost():
+    """A NaN at (i, j) reaches rows up to i and columns up to j, and one in a factor all of them."""
+    n = 250
+    low, ct = np.eye(n) + np.tril(np.ones((n, n))) / n, np.tril(np.ones((n, n)))
+    for i, j in [(0, 0), (100, 3), (100, 100), (n - 1, 0), (n - 1, n - 1)]:
+        lost = ct.copy()
+        lost[i, j] = np.nan
+        made = np.isnan(pull_by_kernel(low, lost))
+        assert made[: i + 1, : j + 1].all()
+    failed = np.where(low == 0, 0, np.nan)
+    assert np.isnan(pull_by_kernel(failed, ct)).all()
+    assert np.isnan(pull_by_kernel(failed, np.zeros((n, n)))).all()
+
+
 def test_nan_stays_nan():
     """No NaN or infinity is lost."""
     x = np.random.default_rng(0).normal(size=(60, 60)).astype(np.float32)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import NO_KERNELS, OVER_MESH, expect, show_prepared
 from weft.lax import linalg
@@ -60,6 +61,80 @@ def test_cholesky_symmetrizes_in_the_kernel():
     for fun in others:
         program = lambda x, fun=fun: linalg.cholesky(fun(x), symmetrize_input=False)
         assert "symmetrize=False" in show_prepared(program, SMALL)
+
+
+def sum_of_logs(x):
+    return jnp.log(jnp.diagonal(linalg.cholesky(x), axis1=-2, axis2=-1)).sum()
+
+
+def multiply_factor(x):
+    return (linalg.cholesky(x, symmetrize_input=False) @ jnp.sin(x)).sum()
+
+
+def solve_in_two_steps(x):
+    low = linalg.cholesky(x * 1.5 + jnp.eye(x.shape[0]))
+    return (linalg.triangular_solve(low, linalg.cholesky(x), left_side=True, lower=True) ** 2).sum()
+
+
+def sum_whole_factors(x):
+    return jnp.tanh(
+        weft.vmap(jnp.linalg.cholesky)(x[None] * jnp.arange(2.0, 5)[:, None, None])
+    ).sum()
+
+
+PULLBACK = 'custom_call_target="weft_cholesky_pullback"'  # in the text of XLA
+PULLED = {sum_of_logs: 1, multiply_factor: 1, solve_in_two_steps: 2, sum_whole_factors: 1}
+
+
+def make_definite(n):
+    x = np.random.default_rng(n).normal(size=(n, n))
+    return x @ x.T / n + 2 * np.eye(n)
+
+
+@pytest.mark.parametrize("fun", PULLED)
+def test_one_kernel_computes_the_cotangent_of_a_factored_matrix(fun):
+    x = make_definite(40)
+    for inner in (fun, weft.checkpoint(fun)):
+        text = weft.jit(weft.grad(inner)).lower(x.astype(np.float32)).compile().as_text()
+        assert text.count(PULLBACK) == PULLED[fun]
+    with weft.enable_x64(True):
+        change = np.random.default_rng(0).normal(size=x.shape)
+        change += change.T
+        slope = (fun(x + 1e-5 * change) - fun(x - 1e-5 * change)) / 2e-5
+        np.testing.assert_allclose((weft.jit(weft.grad(fun))(x) * change).sum(), slope, rtol=1e-6)
+
+
+def test_cotangents_of_factors_that_kernels_do_not_compute_stay():
+    kernel = "weft_cholesky_pullback"
+    grad = weft.grad(sum_of_logs)
+    batch = weft.vmap(grad)
+    assert kernel in show_prepared(batch, jnp.stack([LARGE] * 3))
+    assert kernel not in show_prepared(grad, SMALL)
+    assert kernel not in show_prepared(grad, LARGE, target=NO_KERNELS)
+    pull = lambda low, ct: weft.vjp(linalg.cholesky, low @ low.T)[1](ct)[0]
+    assert kernel in show_prepared(pull, LARGE, LARGE)
+
+    def solve(a, b, half=0.5, part=jnp.tril, numbers="ki,kj->ij"):
+        low = linalg.cholesky(a)
+        product = jnp.einsum(numbers, low, b, precision="highest") * half
+        inner = linalg.triangular_solve(low, part(product, -1) + jnp.tril(product), lower=True)
+        return linalg.triangular_solve(low, inner, left_side=True, lower=True, transpose_a=True)
+
+    others = [
+        lambda a, b: solve(a, b, half=0.25),
+        lambda a, b: solve(a, b, part=jnp.triu),
+        lambda a, b: solve(a, b, numbers="ik,kj->ij"),
+    ]
+    for fun in others:
+        assert kernel not in show_prepared(fun, LARGE, LARGE)
+
+
+def test_masks_between_the_parts_stay():
+    """With sizes that vary, two calls compute the parts; elements in the padding are zeros."""
+    x = make_definite(45).astype(np.float32)
+    grad = weft.jit(weft.grad(sum_of_logs), sizes="(n, n)")
+    np.testing.assert_allclose(grad(x), np.linalg.inv(x) / 2, atol=1e-5)
+    assert grad.lower(x).compile().as_text().count(PULLBACK) == 2
 
 
 def test_lapack_computes_what_it_is_quicker_at():

@@ -1,7 +1,7 @@
 """Factorizations of matrices and solutions of triangular systems, in the fastest way for CPUs.
 
-The kernels are in native/cholesky.cc, lu.cc, qr.cc and triangular.cc. LAPACK computes the rest:
-complex matrices, QR with exchanged columns, eigenvalues and singular values.
+The kernels are in native/cholesky.cc, lu.cc, pullback.cc, qr.cc and triangular.cc. LAPACK
+computes the rest: complex matrices, QR with exchanged columns, eigenvalues and singular values.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ from weft.core.aval import ShapedArray
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.calls import call_kernel
+from weft.cpu.elements import chooses_by_element, fills_with_number
 from weft.cpu.formula import apply_formula
 from weft.cpu.kernels import call_native
 from weft.cpu.rewriting import Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import MAX_SHORT, Scope, Target
 from weft.passes.dce import drop_dead_code
+from weft.primitives.dot import Precision, dot_general
+from weft.primitives.elementwise import add, mul, select
 from weft.primitives.factorizations import Lu, lu_pivots_to_permutation_p
 from weft.primitives.lapack import KernelCall, call_named
-from weft.primitives.layout import convert
-from weft.primitives.matrices import NAN, Completion, MatrixPrimitive, symmetrize
+from weft.primitives.layout import convert, full_like
+from weft.primitives.linalg import triangular_solve
+from weft.primitives.matrices import NAN, Completion, MatrixPrimitive, lower_part, symmetrize
 from weft.primitives.small import is_small
 from weft.util import is_below, memoize
 
@@ -35,6 +39,9 @@ MAX_QR_SIDE = 768
 # Equations of a triangular system with more than MAX_SIDES right sides. BLAS takes 80 to 95 % of
 # the kernel's time for more.
 MAX_EQUATIONS, MAX_SIDES = 128, 64
+# Rows of matrices for whose derivative of a Cholesky factorization there is a kernel of its own.
+# Many smaller systems are solved side by side, which is quicker.
+MIN_PULLED = 33
 
 
 class KernelCompletion(Completion):
@@ -120,12 +127,32 @@ def choose_symmetrized(eqn: Eqn, scope: Scope) -> Replacement | None:
 
 def read_symmetrized(atom: Atom, scope: Scope) -> Atom | None:
     """Return x if the program computes an operand as `symmetrize(x)`; None if it does not."""
-    wanted = stage_replacement(lambda x: [symmetrize(x)], [atom], "symmetrize")
+    found = read_operands(lambda x: [symmetrize(x)], [atom], atom, scope)
+    return found and found[0]  # type: ignore[return-value]
+
+
+def read_operands(
+    fun: Callable[..., Sequence[Any]], types: Sequence[Atom], atom: Atom, scope: Scope
+) -> list[Atom] | None:
+    """Return the operands that a program applies a function to, to compute an atom.
+
+    Args:
+      fun: a function with one result, which depends on all operands.
+      types: atoms of the types of the operands.
+      atom: a value of the program before it is rewritten.
+      scope: the program.
+
+    Returns:
+      The operands, which are also values of the new program. None if the program computes `atom`
+      by other operations, or if the new program does not have one of the operands.
+    """
+    wanted = stage_replacement(fun, types, "read_operands")
     makers = {v: eqn for eqn in scope.program.eqns for v in eqn.outvars}
     steps = {v: eqn for eqn in wanted.eqns for v in eqn.outvars}
     found: dict[Var, Var] = {}
     pairs = [(wanted.outvars[0], atom)]
     for want, have in pairs:
+        want, have = read_number(want, steps), read_number(have, makers)
         if isinstance(want, Literal) or isinstance(have, Literal):
             if not (isinstance(want, Literal) and isinstance(have, Literal)):
                 return None
@@ -135,14 +162,15 @@ def read_symmetrized(atom: Atom, scope: Scope) -> Atom | None:
         if found.setdefault(want, have) is not have:
             return None
         step, maker = steps.get(want), makers.get(have)
-        if step is None:  # the operand itself
+        if step is None:  # an operand
             continue
         if maker is None or maker.primitive is not step.primitive or maker.params != step.params:
             return None
         pairs.extend(zip(step.invars, maker.invars, strict=True))
-    x = found[wanted.invars[0]]
-    there = x in scope.program.invars or scope.maker(x) is not None
-    return x if there else None  # it may be another variable in the new program
+    operands: list[Atom] = [found[v] for v in wanted.invars]
+    # a value of the old program may be another variable in the new program
+    there = all(x in scope.program.invars or scope.maker(x) is not None for x in operands)
+    return operands if there else None
 
 
 def choose_qr(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
@@ -192,7 +220,7 @@ def choose_permutation(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] |
     return lambda pivots: call_kernel("weft_permutation", [pivots], [order])
 
 
-def choose_triangular_solve(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+def choose_triangular_solve(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Solve by the kernel; half precision in float32."""
     a, b = (x.aval for x in eqn.invars)
     params = eqn.params
@@ -201,6 +229,8 @@ def choose_triangular_solve(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[An
     taken = are_of_kernels(a.update(dtype=wide), scope) and not is_small(a)
     if not taken or type(b.size) is not int or not b.size:
         return None
+    if pull := choose_pullback(eqn, scope):
+        return pull
     if a.shape[-1] > MAX_EQUATIONS and b.shape[-1 if left else -2] > MAX_SIDES:
         return None
     how = {"left": left, "lower": params["lower"], "transpose": params["transpose_a"]}
@@ -212,3 +242,89 @@ def choose_triangular_solve(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[An
         return [convert(y, eqn.outvars[0].aval.dtype)]
 
     return solve
+
+
+def choose_pullback(eqn: Eqn, scope: Scope) -> Reading | None:
+    """Compute the cotangent of a matrix, from that of its Cholesky factor, by one kernel.
+
+    The equation is the last one of the transposed derivative of a factor L. With sizes that vary,
+    the program sets padded elements to zero between the product and the solutions. Two calls of
+    the kernel compute these parts then.
+    """
+    low, b = eqn.invars
+    side = low.aval.shape[-1]
+    if low.aval.shape != b.aval.shape or side < MIN_PULLED or not eqn.params["transpose_a"]:
+        return None
+    if not is_solution(scope.maker(b)):
+        return None
+    scope.maker(eqn.outvars[0])  # is no operand, so that the choice is not memoized
+    found = read_operands(solve_both_sides, [low, b], eqn.outvars[0], scope)
+    if found is None or found[0] is not low:
+        return None
+    makers = {v: e for e in scope.program.eqns for v in e.outvars}
+    inner: Any = found[1]
+    masks = []
+    while (maker := makers.get(inner)) and is_masked(maker, makers):
+        mask, _, inner = maker.invars
+        masks.append(mask)
+    found = read_operands(halve_product, [low, b], inner, scope)
+    if found is None or found[0] is not low or not all(map(scope.maker, masks)):
+        return None
+    out, lower = eqn.outvars[0].aval.strong(), is_factor(scope.maker(low))
+
+    def pull(low: Any, ct: Any, *masks: Any) -> list:
+        how = {"product": True, "solve": not masks, "lower": lower}
+        found = call_kernel("weft_cholesky_pullback", [low, ct], [out], how)
+        if not masks:
+            return found
+        (y,) = found
+        for mask in masks:
+            y = select(mask, y, full_like(y, 0))
+        how = {"product": False, "solve": True, "lower": lower}
+        return call_kernel("weft_cholesky_pullback", [low, y], [out], how, {0: 1})
+
+    return Reading(pull, [*found, *reversed(masks)])
+
+
+def halve_product(low: Any, ct: Any) -> list:
+    """Write the first part of the transposed derivative of a Cholesky factor.
+
+    It is the lower triangle of L^T ct with half of its diagonal.
+    """
+    batch, rows = tuple(range(low.ndim - 2)), (low.ndim - 2,)
+    numbers = (rows, rows), (batch, batch)
+    half = mul(dot_general(low, ct, numbers, Precision.HIGHEST), 0.5)
+    return [add(lower_part(half, -1), lower_part(half))]
+
+
+def solve_both_sides(low: Any, x: Any) -> list:
+    """Write the second part of the transposed derivative of a Cholesky factor, L^-T x L^-1."""
+    inner = triangular_solve(low, x, lower=True, conjugate_a=True)
+    return [triangular_solve(low, inner, left_side=True, lower=True, transpose_a=True)]
+
+
+def read_number(atom: Atom, makers: dict[Var, Eqn]) -> Atom:
+    """Return the number that an equation repeats to compute an atom; else the atom."""
+    maker = None if isinstance(atom, Literal) else makers.get(atom)
+    return maker.invars[0] if maker is not None and fills_with_number(maker) else atom
+
+
+def is_solution(maker: Eqn | None) -> bool:
+    """Return True if an equation solves triangular systems."""
+    if maker is None:
+        return False
+    kernel = maker.params.get("kernel")
+    return maker.primitive.form is Form.TRIANGULAR_SOLVE or kernel == "weft_trsm"
+
+
+def is_factor(maker: Eqn | None) -> bool:
+    """Return True if a kernel computes a Cholesky factor, which is 0 above the diagonal."""
+    return maker is not None and maker.params.get("kernel") == "weft_cholesky"
+
+
+def is_masked(eqn: Eqn, makers: dict[Var, Eqn]) -> bool:
+    """Return True if an equation replaces elements of its last operand by zeros."""
+    if not chooses_by_element(eqn.primitive) or len(eqn.invars) != 3:
+        return False
+    number = read_number(eqn.invars[1], makers)
+    return type(number) is Literal and number.val == 0

@@ -140,7 +140,7 @@ def product(x: Any, y: Any, *more: Any) -> Any:
 def mask_below(shape: Sequence[int], offset: int) -> Any:
     """Return True for elements at or below the diagonal `offset`, for each matrix of a batch."""
     rows, columns = (layout.broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
-    mask = ge(add(rows, offset), columns)
+    mask = ge(add(rows, offset) if offset else rows, columns)
     return layout.broadcast_in_dim(mask, shape, (len(shape) - 2, len(shape) - 1))
 
 
