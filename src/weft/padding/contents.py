@@ -75,11 +75,18 @@ EXACT_POINTS: dict[Primitive, dict[float, float]] = {
     transcendental.tanh_p: ZERO_TO_ZERO,
 }
 
-# Operations on floats that return NaN if an operand is NaN.
-PROPAGATING = {
-    ops.add_p, ops.sub_p, ops.mul_p, ops.div_p, ops.neg_p, ops.abs_p, ops.square_p,
-    transcendental.integer_pow_p, convert_element_type_p, *EXACT_POINTS,
-}  # fmt: skip
+# Operations on floats that return NaN if an operand is NaN, if their parameters are so.
+PROPAGATING: dict[Primitive, Callable[[Mapping], bool]] = {
+    **dict.fromkeys(
+        (ops.add_p, ops.sub_p, ops.mul_p, ops.div_p, ops.neg_p, ops.abs_p, ops.square_p),
+        lambda params: True,
+    ),
+    **dict.fromkeys(EXACT_POINTS, lambda params: True),
+    transcendental.integer_pow_p: lambda params: params["y"] != 0,
+    convert_element_type_p: lambda params: (
+        np.dtype(params["new_dtype"]) in (np.float32, np.float64)
+    ),
+}
 
 
 def find_content(expression: Any, read: Callable[[Read], Content]) -> Content:
@@ -136,11 +143,7 @@ def apply_to_contents(prim: Primitive, params: Mapping, args: Sequence[Content])
 
 def propagates_nan(prim: Primitive, params: Mapping) -> bool:
     """Return True if an operation on elements returns NaN if an operand is NaN."""
-    if prim is transcendental.integer_pow_p:
-        return params["y"] != 0
-    if prim is convert_element_type_p:
-        return np.dtype(params["new_dtype"]) in (np.float32, np.float64)
-    return prim in PROPAGATING
+    return prim in PROPAGATING and PROPAGATING[prim](params)
 
 
 def multiply_contents(params: Mapping, args: Sequence[Content]) -> Content:
