@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501  (a mistake is one row)
 
+import functools
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import scipy.special
 
 import weft.numpy as jnp
 from weft import config, grad, jit, vmap
-from weft.errors import DtypeError, ShapeError
+from weft.errors import DtypeError, InconclusiveDimensionOperation, ShapeError
 from weft.scipy import special
 
 SIZES = [(1, 1), (5, 3), (3, 5), (4, 4), (6, 4), (2, 5), (70, 2), (30, 25)]
@@ -82,6 +84,13 @@ def test_transformations(rng):
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(jnp.ones(3))
+
+
+@pytest.mark.parametrize("name", ["bartlett", "hanning", "kaiser"])
+def test_windows_of_symbolic_size_are_refused_by_name(name):
+    window = functools.partial(getattr(jnp, name), **({"beta": 1.0} if name == "kaiser" else {}))
+    with pytest.raises(InconclusiveDimensionOperation, match=f"{name}: M must be a number; got"):
+        jit(lambda x: x * window(x.shape[0]), sizes="n")(np.ones(5, np.float32))
 
 
 @pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning"])

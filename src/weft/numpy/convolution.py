@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft.core.aval import typeof
-from weft.errors import DtypeError, ShapeError
+from weft.errors import DtypeError, InconclusiveDimensionOperation, ShapeError
 from weft.numpy.choice import check_real, literal_like
 from weft.numpy.creation import asarray
 from weft.numpy.elementwise import conj
@@ -196,8 +196,14 @@ def make_window(write: Callable[[int], np.ndarray], doc: str) -> Callable[[int],
 
 
 def check_points_number(op: str, M: Any) -> int:
-    """A number of points."""
-    return check_integer(op, "M", int(M) if isinstance(M, float) and M.is_integer() else M)
+    """Return a number of points, which is computed with, so it cannot be a symbolic size."""
+    try:
+        return int(check_integer(op, "M", int(M) if isinstance(M, float) and M.is_integer() else M))
+    except InconclusiveDimensionOperation:
+        raise InconclusiveDimensionOperation(
+            f"{op}: M must be a number; got the symbolic size {M}. Hint: the formula of the window "
+            "with jnp.arange(M)."
+        ) from None
 
 
 # The text of a window: its first line, an example and the result of that.

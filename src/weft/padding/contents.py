@@ -1,12 +1,25 @@
 """Derive what the padding of a value contains, from the contents of the padding of operands.
 
-A content is a number, `FINITE` (numbers that are neither infinite nor NaN), or None if nothing is
-known. A value has a content for each padded axis: that of all elements beyond the true size of this
-axis. Calls pad their arguments with zeros. An operation that only reads the padding of its operands
-for the padding of its result keeps the contents known. Where the known content already changes
-nothing, as zeros in a sum, the padding need not be filled.
+A content is a number, `FINITE` (numbers that are neither infinite nor NaN), `OrNaN` of one of
+these, or None if nothing is known. A value has a content for each padded axis: that of all elements
+beyond the true size of this axis. Calls pad their arguments with zeros. An operation that only
+reads the padding of its operands for the padding of its result keeps the contents known. Where the
+known content already changes nothing, as zeros in a sum, the padding need not be filled.
 
 The sign of 0 is never known. A number is derived only if it does not depend on signs of zeros.
+
+`OrNaN(c)` says: the padding contains c, or all elements of the value are NaN, also those below the
+true size. It comes from Cholesky factors, which are NaN if the matrix is not positive definite.
+
+- An operation of `PROPAGATING` keeps it: an element that is computed from NaN is NaN. If no operand
+  is NaN, the content follows from c as always. So operands may have failed for different reasons.
+- Sums keep 0 or NaN, since sums of NaN are NaN. A sum over padding of `OrNaN(0)` needs no mask if
+  it has terms below the true size: if these are NaN, so is the sum. A sum without terms is 0.
+- Selections, comparisons, conversions to integers and masks forget it: some elements may not be
+  NaN.
+- Infinite numbers in a value do not make all of it NaN. So the solution of a triangular system is
+  not `OrNaN(0)` along the axis that is solved for: a solution (inf, -inf) has 0 * inf in the
+  padding, and its sum of squares is inf.
 """
 
 from __future__ import annotations
@@ -14,6 +27,7 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,11 +48,45 @@ class Finite(enum.Enum):
     FINITE = "finite"
 
 
+@dataclass(frozen=True, eq=False)
+class OrNaN:
+    """The content of padding that contains `content`, unless all elements of the value are NaN."""
+
+    content: Any
+
+
 FINITE = Finite.FINITE
-Content: TypeAlias = "np.ndarray | Finite | None"
+Content: TypeAlias = "np.ndarray | Finite | OrNaN | None"
 
 # Operations that NumPy computes as XLA does, up to the sign of 0.
 ON_HOST = {**EXACT, ops.max_p: ignore_dtype(np.maximum), ops.min_p: ignore_dtype(np.minimum)}
+
+# Results that are exact on all platforms, up to the sign of 0: `{argument: result}`.
+ZERO_TO_ZERO = {0.0: 0.0}
+EXACT_POINTS: dict[Primitive, dict[float, float]] = {
+    transcendental.exp_p: {0.0: 1.0},
+    transcendental.expm1_p: ZERO_TO_ZERO,
+    transcendental.log_p: {1.0: 0.0},
+    transcendental.log1p_p: ZERO_TO_ZERO,
+    transcendental.sqrt_p: {0.0: 0.0, 1.0: 1.0},
+    transcendental.rsqrt_p: {1.0: 1.0},
+    transcendental.sin_p: ZERO_TO_ZERO,
+    transcendental.cos_p: {0.0: 1.0},
+    transcendental.tanh_p: ZERO_TO_ZERO,
+}
+
+# Operations on floats that return NaN if an operand is NaN, if their parameters are so.
+PROPAGATING: dict[Primitive, Callable[[Mapping], bool]] = {
+    **dict.fromkeys(
+        (ops.add_p, ops.sub_p, ops.mul_p, ops.div_p, ops.neg_p, ops.abs_p, ops.square_p),
+        lambda params: True,
+    ),
+    **dict.fromkeys(EXACT_POINTS, lambda params: True),
+    transcendental.integer_pow_p: lambda params: params["y"] != 0,
+    convert_element_type_p: lambda params: (
+        np.dtype(params["new_dtype"]) in (np.float32, np.float64)
+    ),
+}
 
 
 def find_content(expression: Any, read: Callable[[Read], Content]) -> Content:
@@ -62,16 +110,28 @@ def find_content(expression: Any, read: Callable[[Read], Content]) -> Content:
             condition = find_content(expression.condition, read)
             parts = [find_content(x, read) for x in (expression.yes, expression.no)]
             if isinstance(condition, np.ndarray) and condition.dtype == bool:
-                return parts[0 if condition else 1]
+                chosen = parts[0 if condition else 1]
+                return None if isinstance(chosen, OrNaN) else chosen
             return join_contents(*parts)
         case Reduce():
             body = find_content(expression.body, read)
-            return body if isinstance(body, np.ndarray) and is_neutral(expression, body) else None
+            if isinstance(body, OrNaN) and expression.combine is not None:
+                return None
+            term = strip_nan(body)
+            return body if isinstance(term, np.ndarray) and is_neutral(expression, term) else None
     return None
+
+
+def strip_nan(x: Content) -> Any:
+    """Return the content of padding if the value is not NaN."""
+    return x.content if isinstance(x, OrNaN) else x
 
 
 def apply_to_contents(prim: Primitive, params: Mapping, args: Sequence[Content]) -> Content:
     """Return the content of the results of an operation on elements."""
+    if any(isinstance(x, OrNaN) for x in args):
+        found = apply_to_contents(prim, params, [strip_nan(x) for x in args])
+        return OrNaN(found) if found is not None and propagates_nan(prim, params) else None
     numbers = [x for x in args if isinstance(x, np.ndarray)]
     if len(numbers) == len(args):
         found = compute_for_signs(prim, params, numbers)
@@ -79,6 +139,11 @@ def apply_to_contents(prim: Primitive, params: Mapping, args: Sequence[Content])
             return found
     rule = FINITE_RULES.get(prim)
     return rule(params, args) if rule is not None and all(map(is_finite, args)) else None
+
+
+def propagates_nan(prim: Primitive, params: Mapping) -> bool:
+    """Return True if an operation on elements returns NaN if an operand is NaN."""
+    return prim in PROPAGATING and PROPAGATING[prim](params)
 
 
 def multiply_contents(params: Mapping, args: Sequence[Content]) -> Content:
@@ -120,6 +185,9 @@ def compute_for_signs(
     prim: Primitive, params: Mapping, numbers: Sequence[np.ndarray]
 ) -> np.ndarray | None:
     """Return the result of an operation on numbers, if it is the same for all signs of zeros."""
+    if prim in EXACT_POINTS and numbers[0].dtype.kind == "f":
+        result = EXACT_POINTS[prim].get(float(numbers[0]))
+        return None if result is None else np.asarray(result, numbers[0].dtype)
     if prim not in ON_HOST or not all(x == 0 or is_plain(x) for x in numbers):
         return None
     signs = [[x, -x] if x == 0 and x.dtype.kind not in "biu" else [x] for x in numbers]
@@ -146,7 +214,7 @@ def join_contents(a: Content, b: Content) -> Content:
 
 def is_constant(x: Any) -> bool:
     """Return True if a content is known now; a traced scalar is not."""
-    return x is FINITE or isinstance(x, np.ndarray)
+    return x is FINITE or isinstance(x, np.ndarray | OrNaN)
 
 
 def is_zero(x: Any) -> bool:
@@ -156,7 +224,7 @@ def is_zero(x: Any) -> bool:
 
 def is_finite(x: Content) -> bool:
     """Return True if a content is finite."""
-    return x is FINITE or (x is not None and bool(np.isfinite(x)))
+    return x is FINITE or (isinstance(x, np.ndarray) and bool(np.isfinite(x)))
 
 
 def is_same_number(a: Any, b: Any) -> bool:

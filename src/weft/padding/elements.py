@@ -82,8 +82,12 @@ def note_contents(
 ) -> None:  # fmt: skip
     """Note the contents of the padding of results that are computed from padded operands."""
     known = [sizes.find_known(x) for x in ins]
+    everywhere = functools.partial(find_everywhere, eqn, ins, known)
     for (places, expression), v, y in zip(rules, eqn.outvars, outs, strict=True):
-        facts: dict[int, Content] = {}
+        facts: dict[int | str, Content] = {}
+        content = find_content(expression, everywhere)
+        if isinstance(content, np.ndarray):
+            facts[NUMBER] = content
         for axis, n in enumerate(v.aval.shape):
             if isinstance(n, Dim):
                 read = functools.partial(find_beyond, eqn, ins, known, places[axis], n)
@@ -99,17 +103,24 @@ def find_beyond(
 ) -> Content:
     """Return the content of a read of an operand where a place is beyond its true size."""
     aval, facts = eqn.invars[read.operand].aval, known[read.operand]
-    found = None
-    if not read.index:
-        found = find_number(ins[read.operand], aval, facts)
+    found = find_everywhere(eqn, ins, known, read)
+    if isinstance(found, np.ndarray):
+        return found
     axis = next((a for a, index in enumerate(read.index) if index is place), None)
     if axis is not None and isinstance(aval.shape[axis], Dim) and aval.shape[axis] == size:
         found = facts.get(axis)
     return found if is_constant(found) else content_of_type(aval.dtype)
 
 
+def find_everywhere(eqn: Eqn, ins: Sequence[Any], known: Sequence[Mapping], read: Read) -> Content:
+    """Return the content of a read of an operand at any place."""
+    aval = eqn.invars[read.operand].aval
+    found = find_number(ins[read.operand], aval, known[read.operand])
+    return content_of_type(aval.dtype) if found is None else found
+
+
 def find_number(x: Any, aval: ShapedArray, facts: Mapping) -> Content:
-    """Return the number that a scalar is; None if it is not known."""
+    """Return the number that a scalar is, or all elements of an array; None if it is not known."""
     if isinstance(x, int | float | complex | np.generic):
         return np.asarray(x).astype(aval.dtype)
     return facts.get(NUMBER)
@@ -143,7 +154,8 @@ def match_elements(
     avals = [sizes.pad_type(a.aval) for a in eqn.invars]
     outs = [sizes.pad_type(v.aval) for v in eqn.outvars]
     params = {k: sizes.substitute(v) for k, v in eqn.params.items()}
-    matching = Matching(avals, [a.aval.shape for a in eqn.invars], contents)
+    shapes = [a.aval.shape for a in eqn.invars]
+    matching = Matching(avals, shapes, contents, sizes.buckets)
     operands = [Operand(k, a) for k, a in enumerate(avals)]
     try:
         types = prim.type_of(tuple(avals), params)

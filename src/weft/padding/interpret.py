@@ -80,7 +80,8 @@ def run_padded(jaxpr: Jaxpr, sizes: Sizes, args: Sequence[Any]) -> list:
     try:
         for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
             current.source = inner_source(eqn.source)
-            outs = run_equation(eqn, sizes, [read(a) for a in eqn.invars])
+            # A mask that some operation needs is used by later ones too, and computed once.
+            outs = run_equation(eqn, sizes, [sizes.find_filled(read(a)) for a in eqn.invars])
             for v, y in zip(eqn.outvars, outs, strict=True):
                 env[v] = check_result(eqn, sizes, v.aval, y)
             for v in dead:

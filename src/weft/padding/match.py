@@ -23,11 +23,13 @@ from weft.optimize.fold import is_plain
 from weft.padding.contents import (
     ON_HOST,
     Content,
+    OrNaN,
     compute_on_host,
     content_of_type,
     find_content,
     is_same_number,
 )
+from weft.padding.sizes import find_range
 
 
 class Mismatch(Exception):
@@ -46,8 +48,10 @@ class Matching:
         avals: Sequence[ShapedArray],
         shapes: Sequence[Sequence[Any]] = (),
         contents: Sequence[Mapping] | None = None,
+        buckets: Mapping[str, int] = {},
     ):
         self.avals = avals
+        self.buckets = buckets
         self.shapes = shapes  # the true ones
         self.contents = contents or [{} for _ in avals]
         self.fills: dict[tuple[int, int], Any] = {}
@@ -183,7 +187,17 @@ class Matching:
             return found if known else content_of_type(dtype)
 
         found = find_content(reduction.body, read)
+        if isinstance(found, OrNaN):
+            return is_same_number(found.content, neutral) and self._has_terms(reduction)
         return isinstance(found, np.ndarray) and is_same_number(found, neutral)
+
+    def _has_terms(self, reduction: Reduce) -> bool:
+        """Return True if a reduction is a sum of at least one term, for all true sizes.
+
+        So it is NaN if all its terms are.
+        """
+        sizes = [n for n in reduction.sizes if isinstance(n, Dim)]
+        return reduction.combine is None and all(find_range(n, self.buckets)[0] > 0 for n in sizes)
 
     def _check_filled(
         self, reduction: Reduce, neutral: np.ndarray, operands: Sequence[int]

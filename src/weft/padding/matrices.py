@@ -13,9 +13,9 @@ from typing import Any
 import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
-from weft.padding.contents import is_zero
+from weft.padding.contents import OrNaN, is_zero, strip_nan
 from weft.padding.rules import Rule, apply_padded, is_padded, pad_batch
-from weft.padding.sizes import FACTOR, IDENTITY, SOLVED, Sizes, choose_elements, refusal
+from weft.padding.sizes import FACTOR, IDENTITY, Sizes, choose_elements, refusal
 from weft.primitives.eigen import Eigh, Svd
 from weft.primitives.factorizations import Lu, Qr
 from weft.primitives.layout import LeadingBatch, convert
@@ -89,9 +89,9 @@ def pad_triangular_solve(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     """Solve [[A, 0], [0, I]] x = [b, 0].
 
     The padding of x need not be 0: 0 * inf is NaN. But where all of a row of b is 0, so is the row
-    of x that is solved with a Cholesky factor from the right, as the factor is finite and has no
-    zeros on its diagonal. If the factor is NaN, so is all that is solved with it. So such rows need
-    no mask before they are solved with the same factor. Likewise for columns, from the left.
+    of x that is solved with a Cholesky factor from the right, as the factor has no infinite numbers
+    beside its diagonal, and no zeros on it. If the factor is NaN, so is all that is solved with it.
+    Likewise for columns, from the left. If all of b is NaN, so is x.
     """
     a, b = ins
     of_a, of_b = [v.aval for v in eqn.invars]
@@ -100,15 +100,13 @@ def pad_triangular_solve(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     axis = of_b.ndim - (2 if eqn.params["left_side"] else 1)
     other = 2 * of_b.ndim - 3 - axis
     whole = complete(a, of_a, sizes)
-    if sizes.find_known(b).get(SOLVED) == (id(whole), axis):
-        return apply_padded(eqn, sizes, [whole, b])
     is_factor = sizes.find_known(whole).get(FACTOR, False)
-    is_filled = is_zero(sizes.find_known(b).get(axis))
-    axes = (axis, other) if is_factor and not is_filled else (axis,)
-    filled = sizes.mask(b, of_b, axes, 0)
-    outs = apply_padded(eqn, sizes, [whole, filled])
-    if is_factor and is_zero(sizes.find_known(filled).get(other)):
-        sizes.note(outs[0], {SOLVED: (id(whole), other)})
+    if not is_zero(strip_nan(sizes.find_known(b).get(axis))):
+        b = sizes.mask(b, of_b, (axis, other) if is_factor else (axis,), 0)
+    outs = apply_padded(eqn, sizes, [whole, b])
+    across = sizes.find_known(b).get(other)
+    if is_factor and is_zero(strip_nan(across)):
+        sizes.note(outs[0], {other: OrNaN(strip_nan(across))})
     return outs
 
 

@@ -11,13 +11,25 @@ from typing import Any
 
 import numpy as np
 
+import weft.lax as lax
 import weft.numpy as jnp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
 from weft.export.dims import Dim
+from weft.padding.contents import OrNaN, is_zero
 from weft.padding.elements import run_elements
 from weft.padding.fourier import pad_fft
-from weft.padding.sizes import FAR, INDEX, Sizes, choose_elements, fill_like, refusal
+from weft.padding.sizes import (
+    FACTOR,
+    FAR,
+    IDENTITY,
+    INDEX,
+    NUMBER,
+    Sizes,
+    choose_elements,
+    fill_like,
+    refusal,
+)
 from weft.primitives import indexing, window
 from weft.primitives.bits import BitcastConvertType
 from weft.primitives.conv import ConvGeneralDilated
@@ -213,7 +225,7 @@ def pad_gather(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
     x, indices = ins
     of_x = eqn.invars[0].aval
     if is_of_diagonal(eqn, sizes, indices):
-        return [jnp.diagonal(x, axis1=-2, axis2=-1)]
+        return [take_diagonal(x, sizes)]
     mode, modes = eqn.params["mode"], indexing.GatherScatterMode
     whole, mapped = eqn.params["slice_sizes"], eqn.params["dimension_numbers"].start_index_map
     if mode is modes.PROMISE_IN_BOUNDS:
@@ -301,10 +313,22 @@ def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     )  # fmt: skip
 
 
+def take_diagonal(x: Any, sizes: Sizes) -> Any:
+    """Return the diagonals of square matrices. The padding of an identity matrix contains 1."""
+    found, facts = jnp.diagonal(x, axis1=-2, axis2=-1), sizes.find_known(x)
+    if facts.get(IDENTITY) is True:
+        one = np.ones((), typeof(x).dtype)
+        sizes.note(found, {typeof(found).ndim - 1: OrNaN(one) if FACTOR in facts else one})
+    return found
+
+
 def add_to_diagonal(x: Any, updates: Any, sizes: Sizes) -> Any:
     """Return square matrices with updates added to their diagonals, the padding included."""
     shape = typeof(x).shape
     rank = len(shape)
+    if is_zero(sizes.find_known(x).get(NUMBER)):
+        gaps = [*[(0, 0, 0)] * (rank - 2), (0, 0, shape[-1])]
+        return jnp.reshape(lax.pad(updates, np.zeros((), typeof(x).dtype), gaps), shape)
     row, column = sizes.count_places(shape, rank - 2), sizes.count_places(shape, rank - 1)
     more = broadcast_in_dim(updates, shape, (*range(rank - 2), rank - 1))
     return choose_elements(jnp.equal(row, column), jnp.add(x, more), x)

@@ -22,17 +22,14 @@ from weft.core.source import describe_maker
 from weft.dtypes import is_extended
 from weft.errors import ShapeError
 from weft.export.dims import OPERATIONS, Dim, Size, evaluate_size, list_products
-from weft.padding.contents import is_constant, is_same_number, join_contents
+from weft.padding.contents import is_constant, is_same_number, is_zero, join_contents
 from weft.primitives.elementwise import add, div, mul, select
 from weft.primitives.layout import broadcast_in_dim, convert, fill, iota_p
 
 INDEX = np.dtype(np.int32)
 IDENTITY = "identity"  # the fact that the padding of a matrix is that of an identity matrix
 FACTOR = "factor"  # the fact that a matrix is a Cholesky factor
-SOLVED = (
-    "solved"  # the factor that a value is solved with, and an axis along which it is padded by 0
-)
-NUMBER = "number"  # the fact that a scalar is a number that is known
+NUMBER = "number"  # the number that a scalar is, or all elements of an array
 FAR = 2**30  # larger than any index along an axis; the sum of two fits an int32
 
 FUNCTIONS = {
@@ -64,6 +61,8 @@ class Sizes:
         self._places: dict[tuple, Any] = {}
         self._masks: dict[tuple, Any] = {}
         self._masked: dict[tuple, Any] = {}
+        self._filled: dict[int, Any] = {}
+        self._sources: dict[int, tuple[Any, set[int]]] = {}
         self._known: dict[int, tuple[Any, dict]] = {}
 
     def bound(self, size: Size) -> int:
@@ -155,6 +154,9 @@ class Sizes:
         missing = [a for a in axes if not is_content(known.get(a), value)]
         if not missing:
             return x
+        source, filled = self._sources.get(id(x), (x, set()))
+        if filled <= set(missing):  # the new mask covers the earlier one
+            x, known = source, self.find_known(source)
         key = id(x), tuple(missing), tell_apart(value)
         if key not in self._masked:
             inside = self.is_inside(aval, missing)
@@ -163,7 +165,14 @@ class Sizes:
             self.note(value, {})
             kept = {a: join_filled(c, value) for a, c in known.items() if type(a) is int}
             self.note(found, {**kept, **dict.fromkeys(missing, value)})
+            self._sources[id(found)] = x, set(missing)
+            if is_zero(value):
+                self._filled[id(x)] = found
         return self._masked[key]
+
+    def find_filled(self, x: Any) -> Any:
+        """Return a value with zeros in its padding if there is one, and else the value."""
+        return self._filled.get(id(x), x)
 
     def note(self, x: Any, facts: Mapping) -> None:
         """Note facts of the padding of a value: the content along an axis, or `IDENTITY`."""
