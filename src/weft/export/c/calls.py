@@ -56,13 +56,14 @@ def compile_in_c(jaxpr: Jaxpr, *, finite_math: bool = False) -> Jaxpr:
 
     It is for small arrays on the CPU, where XLA's overhead for each operation and each loop step
     is longer than the computation: loops over a few numbers, filters, equations of motion.
-    `jit(f, compiler_options={"backend": "c"})` runs it on a function and its derivatives. `to_c`
-    writes the same source. The system's compiler compiles it once; the library is stored in the
+    `jit(f, compiler_options={"backend": "c"})` runs it on a function and its derivatives, with
+    `"finite_math": True` among the options for finite numbers. `to_c` writes the same source. The system's compiler compiles it once; the library is stored in the
     disk cache. Large products and convolutions are slower than XLA's.
 
     Args:
       jaxpr: a program of arrays and random keys, whose sizes are numbers.
-      finite_math: True promises that no number is NaN or infinite, as in `to_c`.
+      finite_math: True promises that no argument and no intermediate result is NaN or infinite, and
+        that the signs of zeros do not matter, as in `to_c`.
 
     Returns:
       A program of the same arguments and results, whose only operation is an `ffi_call`.
@@ -93,6 +94,11 @@ def compile_in_c(jaxpr: Jaxpr, *, finite_math: bool = False) -> Jaxpr:
     called, consts = stage_closed(call_on_words, jaxpr.in_avals)
     assert not consts
     return called
+
+
+def compile_finite_in_c(jaxpr: Jaxpr) -> Jaxpr:
+    """Return a program compiled from C for finite numbers, as a pass of `jit`."""
+    return compile_in_c(jaxpr, finite_math=True)
 
 
 def write_call(jaxpr: Jaxpr, finite: bool = False) -> Source:
