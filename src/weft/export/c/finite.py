@@ -208,7 +208,7 @@ class ZeroDropper:
             known = {"true": True, "false": False}.get(test, evaluate(test))
             out = None if known is None else pair[0 if known else 1]
             return None if out in self.assigned else out
-        values = [self.integers.get(a) for a in args]
+        values: list[Any] = [self.integers.get(a) for a in args]
         if s.pattern in COMPARED and None not in values:
             return "true" if COMPARED[s.pattern](*values) else "false"
         if s.pattern == f"({s.ctype}){{0}}":
@@ -250,7 +250,9 @@ def add_infinite(block: Sequence[Statement], known: set[str | Buffer]) -> None:
     """
     every = list(walk_statements(block))
     constants = {b for s in every for b in buffers_in(s) if b.role is Role.CONSTANT}
-    known |= {b for b in constants if b.kind.letter in "fc" and not np.isfinite(b.value).all()}
+    known |= {
+        b for b in constants if b.kind.letter in "fc" and not np.isfinite(np.asarray(b.value)).all()
+    }
     extremes = find_extremes(every)
     while True:
         before = len(known)
