@@ -64,7 +64,8 @@ def names_in(s: Statement) -> list[str]:
     texts = texts_of(s)
     for index in indices_of(s):
         texts += [t.text for t in index.terms]
-    names, others = [], []
+    names: list[str] = []
+    others: list[str] = []
     for text in texts:  # most texts are names: a regular expression takes longer
         (names if is_variable(text) else others).append(text)
     return names + find_names(" ".join(others)) if others else names
