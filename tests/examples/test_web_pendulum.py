@@ -35,4 +35,6 @@ def test_a_mouse_drags_the_pendulum(tmp_path):
         page.mouse("mouseMoved", left + 550, top + 120)
         page.wait("Math.abs(document.body.dataset.angle) > 0.1")
         page.mouse("mouseReleased", left + 550, top + 120)
-        page.wait("Math.abs(document.body.dataset.angle) < 0.02")
+        released = float(page.ask("document.body.dataset.time"))
+        page.wait(f"document.body.dataset.time > {released + 8}")  # it swings through 0 before
+        assert angle() < 0.05

@@ -29,7 +29,7 @@ from weft.api.programs import StagedProgram, forget_programs, is_live, programs_
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
-from weft.control.jit import BACKEND, jit_p
+from weft.control.jit import BACKEND, FINITE, jit_p
 from weft.core.aval import ShapedArray
 from weft.core.source import boundary
 from weft.core.trace import Tracer, current
@@ -346,7 +346,8 @@ def jit(
       compiler_options: a dict of XLA flags for the function and its derivatives. No other jitted
         function may call a function that has any. The key "backend" says what compiles it: "xla",
         or "c" for a C compiler of the system (docs/programs-in-c.md), which is faster for loops
-        over few numbers. Other jitted functions may call a function with "backend" alone.
+        over few numbers. With "c", "finite_math" may be True, as in `export.to_c`. Other jitted
+        functions may call a function that has only these two keys.
       in_shardings: the shardings of the positional arguments: a pytree prefix of them of shardings,
         or of PartitionSpecs over the mesh that `set_mesh` has put in scope. None, the default,
         keeps the sharding of each argument.
@@ -437,7 +438,7 @@ def jit(
     if both := set(static.nums) & set(donate.nums):
         raise ValueError(f"jit: an argument must not be both static and donated; got {both}.")
     settings = tuple(sorted((compiler_options or {}).items()))
-    if BACKEND in (compiler_options or ()):
+    if not {BACKEND, FINITE}.isdisjoint(compiler_options or ()):
         settings = replace_backend(settings)
     check_hashable("jit", keep_unused=keep_unused, compiler_options=settings, inline=inline)
     how = {"device": device, "passes": None if passes is None else find_passes(passes)}
@@ -462,16 +463,22 @@ def jit(
 
 def replace_backend(settings: tuple) -> tuple:
     """Return compiler options with the pass that compiles in place of the name of a backend."""
-    name = dict(settings)[BACKEND]
-    others = tuple([pair for pair in settings if pair[0] != BACKEND])
+    name, finite = dict(settings).get(BACKEND, "xla"), dict(settings).get(FINITE, False)
+    others = tuple([pair for pair in settings if pair[0] not in (BACKEND, FINITE)])
     if name not in ("xla", "c"):
         raise ValueError(
             f"jit: the backend of compiler_options must be 'xla' or 'c'; got {name!r}. Hint: "
             "jit(f, backend=...) says on which platform to run."
         )
+    if finite not in (True, False) or (finite and name == "xla"):
+        raise ValueError(
+            "jit: finite_math of compiler_options must be True or False, with the backend 'c'; got "
+            f"{finite!r} with the backend {name!r}."
+        )
     if name == "xla":
         return others
-    in_c = importlib.import_module("weft.export.c.calls").compile_in_c
+    calls = importlib.import_module("weft.export.c.calls")
+    in_c = calls.compile_finite_in_c if finite else calls.compile_in_c
     return tuple(sorted([(BACKEND, in_c), *others]))
 
 

@@ -16,6 +16,7 @@ from weft.transforms.linearize import SavingRule, saving_jaxpr
 from weft.xla.lower import lower_call
 
 BACKEND = "backend"  # a compiler option that is not for XLA
+FINITE = "finite_math"  # an option of the backend "c"; the pass of the backend stands for both
 
 
 def split_options(options: tuple) -> tuple[Callable[[Any], Any] | None, tuple]:

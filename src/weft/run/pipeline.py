@@ -28,7 +28,8 @@ from weft.options import config
 from weft.passes.dce import used_inputs
 from weft.passes.inline import rename_atoms
 from weft.passes.physical import has_extended
-from weft.util import select_masked
+from weft.primitives.constant import write_consts
+from weft.util import partition, select_masked
 from weft.watch import events
 from weft.watch.key_reuse import hint_reuse
 from weft.watch.progress import run_reporting
@@ -159,6 +160,7 @@ def lower_program(
         jaxpr = spec.memory.fit(staged, spec, len(consts), placement.partitioned) or jaxpr
     options = spec.compiler_options
     if options and (backend := split_options(options)[0]) is not None:
+        jaxpr, consts = write_small(jaxpr, consts)
         jaxpr = apply_backend(backend, jaxpr, placement)
     used = [True] * len(jaxpr.invars) if spec.keep_unused else used_inputs(jaxpr)
     n = len(consts)
@@ -200,6 +202,18 @@ def lower_program(
     seconds = time.perf_counter() - start
     events.record_work(events.LOWER, seconds, fun_name=f"jit({spec.name})")
     return LoweredProgram(module, jaxpr, placement, kept, passed, staged, prepared)
+
+
+def write_small(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[Any]]:
+    """Return a program with small consts as constants of its own, and the other consts.
+
+    A backend can then compute with the numbers: it may leave out products by zeros.
+    """
+    is_written = [is_small(x) and typeof(x).physical is typeof(x) for x in consts]
+    others, written = partition(is_written, jaxpr.invars[: len(consts)])
+    rest, held = partition(is_written, consts)
+    invars = [*others, *jaxpr.invars[len(consts) :]]
+    return write_consts(jaxpr.replace(constvars=written, invars=invars), held), rest
 
 
 def apply_backend(backend: Callable, jaxpr: Jaxpr, placement: Placement) -> Jaxpr:

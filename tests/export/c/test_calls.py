@@ -119,6 +119,31 @@ def test_the_backend_is_chosen_by_a_compiler_option():
     assert "tanh" in export.to_c(in_c)(x).source  # of the function itself
 
 
+def test_finite_numbers_are_promised_by_a_compiler_option():
+    """Products by zeros of arrays that a function closes over are left out."""
+    turn = np.float32([[1, 0], [0.5, 1]])
+    step = lambda x: jnp.sum(turn @ x)
+    strict, *finite = [
+        weft.jit(step, compiler_options={**BY_C, **more})
+        for more in ({}, {"finite_math": True}, {"finite_math": True})
+    ]
+    x = np.float32([np.inf, 1])
+    assert np.isnan(strict(x[::-1])) and np.isinf(finite[0](x[::-1]))
+    np.testing.assert_array_equal(weft.grad(finite[0])(x), [1.5, 1])
+    assert finite[0].lower(x).as_text() == finite[1].lower(x).as_text()
+    assert strict.lower(x).as_text() != finite[0].lower(x).as_text()
+    off = weft.jit(step, compiler_options={**BY_C, "finite_math": False})
+    assert strict.lower(x).as_text() == off.lower(x).as_text()
+
+
+@pytest.mark.parametrize("options", [
+    {"finite_math": True}, {"backend": "xla", "finite_math": True}, {**BY_C, "finite_math": 2},
+])  # fmt: skip
+def test_finite_math_is_of_the_backend_c(options):
+    with pytest.raises(ValueError, match="finite_math of compiler_options must be True or False"):
+        weft.jit(jnp.sin, compiler_options=options)
+
+
 # Operations that XLA's programs compute by kernels, which C does not have.
 KERNELS = {
     "cumulative": jnp.cumsum,
@@ -146,7 +171,9 @@ def test_passes_for_xla_leave_a_part_by_c_alone(name):
 def test_derivatives_are_compiled_from_c(monkeypatch):
     written = []
     write = calls.write_call
-    monkeypatch.setattr(calls, "write_call", lambda jaxpr: written.append(jaxpr) or write(jaxpr))
+    monkeypatch.setattr(
+        calls, "write_call", lambda jaxpr, *how: written.append(jaxpr) or write(jaxpr, *how)
+    )
     in_c = weft.jit(lambda x: jnp.sum(x**3), compiler_options=BY_C)
     np.testing.assert_allclose(weft.grad(in_c)(np.float32([1, 2])), [3, 12])
     assert len(written) == 2  # forwards with what the derivative needs, and backwards

@@ -96,6 +96,71 @@ def test_a_nan_stays_unless_the_caller_promises_that_there_is_none():
     assert "finite numbers" in drop.header and "finite numbers" not in keep.header
 
 
+MASK = np.float32([[0, -np.inf], [0, 0]])
+MIX = np.float32([[1, 0], [0.5, 1]])
+CORNER = np.float32([[0, 0], [0, 1]])
+
+
+def attend(x):
+    """Attention with an added mask, a product by zeros, and a choice with infinities."""
+    scores = x @ x.T + MASK
+    return MIX @ weft.nn.softmax(scores), CORNER @ scores
+
+
+def loop_over_masked(x):
+    step = lambda k, s: jnp.maximum(MIX @ s, MIX @ jnp.where(s > k, s, -jnp.inf))
+    return lax.fori_loop(0, 3, step, x)
+
+
+def store_and_read(x):
+    y = jnp.full((2, 2), jnp.inf).at[0].set(x[0])
+    return CORNER @ y, CORNER @ y[::-1], MIX @ jnp.where(y > 1e30, 0, y)
+
+
+INFINITE = {
+    "added": lambda x: MIX @ (x + MASK),
+    "chosen": lambda x: MIX @ jnp.where(x > 0, x, -jnp.inf),
+    "branch": lambda x: MIX @ lax.cond(x[0, 0] > 9, lambda: x, lambda: x - jnp.inf),
+    "nan": lambda x: CORNER @ (x * jnp.nan),
+    "nan_array": lambda x: CORNER @ (x + np.float32([[0, np.nan], [0, 0]])),
+    "divided": lambda x: jnp.zeros(2) / (x + MASK * jnp.nan),
+    "wide": lambda x: np.float64(MIX) @ (x.astype("float64") - np.inf),
+    "sorted": lambda x: CORNER @ jnp.sort(x + MASK, 0),
+    "attend": attend, "loop": loop_over_masked, "stored": store_and_read,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INFINITE)
+def test_infinities_of_the_program_are_computed_with(name):
+    """With the option and without it, a program that holds infinities computes the same."""
+    with weft.enable_x64(name == "wide"):
+        fun, x = INFINITE[name], np.float32([[1, -2], [3, 0.5]])
+        keep, drop = (export.to_c(fun, finite_math=way)(x).build() for way in (False, True))
+        for strict, finite in zip(*(weft.tree.leaves(f(x)) for f in (keep, drop)), strict=True):
+            np.testing.assert_array_equal(strict, finite)
+
+
+# Programs whose sources have infinities or NaN, which no value is where numbers are finite.
+FINITE = {
+    "softmax": lambda x: MIX @ weft.nn.softmax(x),
+    "clip": lambda x: MIX @ jnp.clip(x, 0, jnp.inf),
+    "extremes": lambda x: MIX @ (jnp.max(x, 0, initial=-jnp.inf) - jnp.min(x, 0)),
+    "long": lambda x: MIX @ jnp.max(jnp.tile(x, (20, 1)), 0),
+    "cholesky": lambda x: MIX @ jnp.linalg.cholesky(x @ x.T),
+    "test": lambda x: MIX @ jnp.where(jnp.isfinite(x) & (x < jnp.inf), x, 0),
+}
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_neutral_infinities_and_marks_of_failures_count_as_finite(name):
+    fun, x = FINITE[name], np.float32([[1, -2], [3, 0.5]])
+    programs = [export.to_c(fun, finite_math=way)(x) for way in (False, True)]
+    keep, drop = [program.report().operations for program in programs]
+    assert drop < keep
+    got, want = (program.build()(x) for program in programs)
+    np.testing.assert_allclose(got, want, 1e-6)
+
+
 @pytest.mark.parametrize(
     ("pattern", "args", "value"),
     [
@@ -111,10 +176,14 @@ def test_a_nan_stays_unless_the_caller_promises_that_there_is_none():
         ("t7 ? {0} : {1}", ["t1", "t2"], None), ("{0} ? {1} : {2}", ["false", "t1", "t2"], "t2"),
         ("(float){0}", ["true"], "1.0f"), ("1 <= 2 ? {0} : {1}", ["t9", "t2"], None),
         ("sqrtf({0})", ["0.0f"], None), ("{0} * {1}", ["1e-05f", "t1"], None),
+        ("{0} * {1}", ["0.0f", "t8"], None), ("{0} * {1}", ["(-INFINITY)", "0.0f"], None),
+        ("{0} + {1}", ["0.0f", "t8"], "t8"), ("{0} / {1}", ["0.0f", "t8"], None),
+        ("{0} / {1}", ["0.0f", "0.0f"], None), ("{0} / {1}", ["t8", "1.0f"], "t8"),
     ],
 )  # fmt: skip
 def test_what_an_operation_is(pattern, args, value):
     dropper = ZeroDropper(str)
+    dropper.infinite = {"t8"}
     dropper.assigned = {"t9"}  # a variable that changes later must not stand for another one
     s = Let("t5", "float", pattern, args)
     found = dropper.simplify(s, {})

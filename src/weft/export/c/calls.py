@@ -56,13 +56,17 @@ def compile_in_c(jaxpr: Jaxpr, *, finite_math: bool = False) -> Jaxpr:
 
     It is for small arrays on the CPU, where XLA's overhead for each operation and each loop step
     is longer than the computation: loops over a few numbers, filters, equations of motion.
-    `jit(f, compiler_options={"backend": "c"})` runs it on a function and its derivatives. `to_c`
+    `jit(f, compiler_options={"backend": "c"})` runs it on a function and its derivatives; `to_c`
     writes the same source. The system's compiler compiles it once; the library is stored in the
     disk cache. Large products and convolutions are slower than XLA's.
 
     Args:
       jaxpr: a program of arrays and random keys, whose sizes are numbers.
-      finite_math: True promises that no number is NaN or infinite, as in `to_c`.
+      finite_math: True promises that no argument and no intermediate result is NaN or infinite, and
+        that the signs of zeros do not matter, as in `to_c`. Only constants of `jaxpr` itself are
+        known to be zero. In passes of `jit`, arrays that a function closes over are arguments of
+        `jaxpr`. With `compiler_options={"backend": "c", "finite_math": True}` small ones are
+        constants.
 
     Returns:
       A program of the same arguments and results, whose only operation is an `ffi_call`.
@@ -74,9 +78,10 @@ def compile_in_c(jaxpr: Jaxpr, *, finite_math: bool = False) -> Jaxpr:
     >>> step = weft.jit(lambda x: x * x + 1, passes=[weft.export.compile_in_c])
     >>> step(np.float32([2, 3]))
     Array([ 5., 10.], dtype=float32)
-    >>> finite = lambda jaxpr: weft.export.compile_in_c(jaxpr, finite_math=True)
-    >>> weft.jit(lambda x: np.eye(2, dtype=np.float32) @ x, passes=[finite])(np.float32([2, 3]))
-    Array([2., 3.], dtype=float32)
+    >>> options = {"backend": "c", "finite_math": True}
+    >>> turn = np.float32([[1, 0.5], [0, 1]])
+    >>> weft.jit(lambda x: turn @ x, compiler_options=options)(np.float32([2, 4]))
+    Array([4., 4.], dtype=float32)
     """
     plain = physical_jaxpr(jaxpr) if has_extended(jaxpr) else jaxpr
     source = write_call(plain, finite_math)
@@ -93,6 +98,11 @@ def compile_in_c(jaxpr: Jaxpr, *, finite_math: bool = False) -> Jaxpr:
     called, consts = stage_closed(call_on_words, jaxpr.in_avals)
     assert not consts
     return called
+
+
+def compile_finite_in_c(jaxpr: Jaxpr) -> Jaxpr:
+    """Return a program compiled from C for finite numbers, as a pass of `jit`."""
+    return compile_in_c(jaxpr, finite_math=True)
 
 
 def write_call(jaxpr: Jaxpr, finite: bool = False) -> Source:

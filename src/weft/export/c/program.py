@@ -191,8 +191,9 @@ def to_c(
         arrays, or in a "file" beside it, whose bytes a caller reads or maps, and passes.
       finite_math: True promises that no argument and no intermediate result is NaN or infinite, and
         that the signs of zeros do not matter. Products by zeros of small constant matrices are left
-        out then, which by default C must compute, since 0 * x is NaN for infinite x. If the promise
-        is broken, a NaN may be missing in results.
+        out then, which by default C must compute, since 0 * x is NaN for infinite x. If an argument
+        breaks the promise, a NaN may be missing in results. Infinities that `fun` itself holds are
+        allowed, such as a mask of -inf: values that depend on them are computed as by default.
 
     Returns:
       A function of arguments, arrays or `ShapeDtypeStruct`s, that gives a `CProgram`. Symbolic

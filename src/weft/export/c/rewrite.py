@@ -27,34 +27,30 @@ from weft.export.c.nodes import (
 )
 
 
-def atoms_in(s: Statement) -> Sequence[Any]:
+def atoms_in(s: Any) -> Sequence[Any]:
     """Return the operands of a statement itself."""
-    match s:
-        case Let() | Call():
-            return s.args
-        case Assign() | Store():
-            return (s.atom,)
-        case Copy():
-            return (s.to, s.source)
-    return ()
+    kind = type(s)
+    if kind is Let or kind is Call:
+        return s.args
+    if kind is Store or kind is Assign:
+        return (s.atom,)
+    return (s.to, s.source) if kind is Copy else ()
 
 
-def texts_of(s: Statement) -> list[str]:
+def texts_of(s: Any) -> list[str]:
     """Return the texts that a statement itself reads, other than the indices of elements."""
-    match s:
-        case Let():
-            return [s.pattern, *[a for a in s.args if type(a) is str]]
-        case Assign() | Store():
-            return [s.atom] if type(s.atom) is str else []
-        case For():
-            return [s.count.text]
-        case If() | While():
-            return [s.condition]
-        case Switch():
-            return [s.index]
-        case Call():
-            return [a for a in s.args if type(a) is str]
-    return []
+    kind = type(s)
+    if kind is Let:
+        return [s.pattern, *[a for a in s.args if type(a) is str]]
+    if kind is Store or kind is Assign:
+        return [s.atom] if type(s.atom) is str else []
+    if kind is For:
+        return [s.count.text]
+    if kind is Call:
+        return [a for a in s.args if type(a) is str]
+    if kind is Copy:
+        return []
+    return [s.index if kind is Switch else s.condition]
 
 
 def indices_of(s: Statement) -> list[Index]:
@@ -68,10 +64,11 @@ def names_in(s: Statement) -> list[str]:
     texts = texts_of(s)
     for index in indices_of(s):
         texts += [t.text for t in index.terms]
-    names = [text for text in texts if is_variable(text)]
-    if len(names) < len(texts):  # most texts are names: a regular expression takes longer
-        names += find_names(" ".join([text for text in texts if not is_variable(text)]))
-    return names
+    names: list[str] = []
+    others: list[str] = []
+    for text in texts:  # most texts are names: a regular expression takes longer
+        (names if is_variable(text) else others).append(text)
+    return names + find_names(" ".join(others)) if others else names
 
 
 def read_texts(block: Sequence[Statement]) -> tuple[list[Index], list[str]]:
