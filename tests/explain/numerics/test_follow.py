@@ -173,7 +173,7 @@ def roll(x):
     [(loop, True), (while_loop, True), (scanned, True), (nested, True), (jnp.sin, False)],
 )
 def test_only_loops_are_compiled_without_most_passes(fun, quick):
-    """The passes double the compile time of a loop with records, and gain nothing there."""
+    """The passes double the compile time of a loop with records."""
     jaxpr = weft.make_jaxpr(weft.jit(fun))(F32(1)).jaxpr
     assert (choose_options(jaxpr, "cpu") == QUICK) == quick
     assert choose_options(jaxpr, "gpu") is None
