@@ -11,7 +11,7 @@ from weft import dtypes, lax
 from weft.core.trace import typed_values
 from weft.errors import TracerError
 from weft.explain.numerics import loops
-from weft.explain.numerics.follow import find_program, follow_program
+from weft.explain.numerics.follow import QUICK, choose_options, find_program, follow_program
 from weft.explain.subject import Subject
 
 F32 = np.float32
@@ -166,6 +166,17 @@ def roll(x):
     weights = jnp.eye(16) * F32(0.9) + F32(0.01)
     step = lambda h, row: (jnp.log(jnp.tanh(h @ weights) + row), h)
     return lax.scan(step, x[0], x, reverse=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("fun", "quick"),
+    [(loop, True), (while_loop, True), (scanned, True), (nested, True), (jnp.sin, False)],
+)
+def test_only_loops_are_compiled_without_most_passes(fun, quick):
+    """The passes double the compile time of a loop with records."""
+    jaxpr = weft.make_jaxpr(weft.jit(fun))(F32(1)).jaxpr
+    assert (choose_options(jaxpr, "cpu") == QUICK) == quick
+    assert choose_options(jaxpr, "gpu") is None
 
 
 def test_records_after_a_loop_are_those_in_the_loop(monkeypatch):
