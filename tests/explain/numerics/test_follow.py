@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from jaxlib.version import __version__ as jaxlib_version
 
 import weft
 import weft.numpy as jnp
@@ -11,8 +12,15 @@ from weft import dtypes, lax
 from weft.core.trace import typed_values
 from weft.errors import TracerError
 from weft.explain.numerics import loops
-from weft.explain.numerics.follow import QUICK, choose_options, find_program, follow_program
+from weft.explain.numerics.follow import (
+    OLDER_LOOPS,
+    QUICK,
+    choose_options,
+    find_program,
+    follow_program,
+)
 from weft.explain.subject import Subject
+from weft.options import config
 
 F32 = np.float32
 numerics = weft.explain.numerics
@@ -177,6 +185,17 @@ def test_only_loops_are_compiled_without_most_passes(fun, quick):
     jaxpr = weft.make_jaxpr(weft.jit(fun))(F32(1)).jaxpr
     assert (choose_options(jaxpr, "cpu") == QUICK) == quick
     assert choose_options(jaxpr, "gpu") is None
+
+
+@pytest.mark.skipif(not jaxlib_version.startswith("0.10."), reason="later releases have one way")
+def test_pairs_are_compiled_in_the_older_way():
+    """In the newer way the pairs of a factor of 3 x 3 took 80 s to run."""
+    with config.scope(enable_x64=True):
+        assert choose_options(weft.make_jaxpr(jnp.sin)(np.float64(1)).jaxpr, "cpu") == OLDER_LOOPS
+        x = np.eye(3) + 1
+        follow_program(
+            Subject(weft.jit(lambda x: jnp.linalg.cholesky(x @ x.T)), (x,), {}, "factor")
+        )
 
 
 def test_records_after_a_loop_are_those_in_the_loop(monkeypatch):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxlib.version import __version__ as jaxlib_version
 
 from weft.api.jit import jit
 from weft.core.facts import Runs
@@ -17,7 +18,7 @@ from weft.core.trace import typed_values
 from weft.explain.numerics.loops import walk_eqns
 from weft.explain.numerics.recording import Recorder, Tape, record_result
 from weft.explain.numerics.samples import Record, order_sites, read_tape
-from weft.explain.numerics.values import Value
+from weft.explain.numerics.values import Value, is_followed, is_wide
 from weft.explain.origins import Place, find_place
 from weft.explain.subject import Subject, name_operations
 from weft.mesh.client import default_device
@@ -28,6 +29,10 @@ from weft.options import config
 # Kalman filter of 4 x 4 compiles in 5.3 s without them, and in 14 s with them (CPU time). Runs of
 # six loops showed no difference beyond the noise of a busy machine.
 QUICK = {"xla_backend_optimization_level": 0}
+# The newer way of XLA 0.10 to write loops makes functions of the parts of a loop, and calls one for
+# each of its uses. In the long sums of pairs the calls multiply: the pairs of a Cholesky factor of
+# 3 x 3 took 80 s to run.
+OLDER_LOOPS = {"xla_cpu_use_fusion_emitters": False}
 
 
 class Given(NamedTuple):
@@ -106,8 +111,13 @@ def find_program(subject: Subject) -> tuple[Any, Sequence, Sequence]:
 
 def choose_options(jaxpr: Jaxpr, platform: str) -> dict[str, Any] | None:
     """Return the compiler options for the program that follows another one; None for XLA's own."""
-    loops = any(b.runs is Runs.LOOP for eqn in walk_eqns(jaxpr) for b in bodies_of(eqn))
-    return QUICK if loops and platform == "cpu" else None
+    if platform != "cpu":
+        return None
+    eqns = [*walk_eqns(jaxpr)]
+    loops = any(b.runs is Runs.LOOP for eqn in eqns for b in bodies_of(eqn))
+    wide = any(is_wide(v.aval.dtype) for eqn in eqns for v in eqn.outvars if is_followed(v.aval))
+    older = OLDER_LOOPS if wide and jaxlib_version.startswith("0.10.") else {}
+    return {**(QUICK if loops else {}), **older} or None
 
 
 def make_follower(jaxpr: Jaxpr, match: Any = None) -> Follower:
