@@ -51,6 +51,14 @@ def test_axes_in_any_order_and_padding_of_any_values():
     np.testing.assert_allclose(grad(x), plain, 1e-4, 1e-5)
 
 
+@pytest.mark.parametrize("transform", [jnp.fft.fft, jnp.fft.ifft, jnp.fft.rfft])
+def test_one_infinite_element_is_its_own_transform(transform):
+    fun = lambda x: transform(x, norm="ortho").real
+    for value in (np.inf, 2.0):
+        x = np.array([value], np.float32)
+        np.testing.assert_array_equal(weft.jit(fun, sizes="n")(x), fun(x))
+
+
 def test_squares_do_not_overflow():
     x = np.concatenate([np.arange(2**15), np.arange(2**21 - 2**17, 2**21)]).astype(np.int32)
     for n in (1, 2, 997, 2**19 + 7, 2**20):

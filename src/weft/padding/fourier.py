@@ -114,7 +114,10 @@ def transform_rows(x: Any, n: Any, bound: int, inverse: bool) -> Any:
         along(front) * along(nearby), fft_type=FftType.IFFT, fft_lengths=(length,)
     )
     found = both[..., :bound] * chirp[:bound]
-    return found / convert(n, real) if inverse else found
+    found = found / convert(n, real) if inverse else found
+    # One element is its own transform, also where it is infinite.
+    alone = jnp.pad(x, [(0, 0)] * (typeof(x).ndim - 1) + [(0, bound - size)])
+    return jnp.where(jnp.equal(n, 1), alone, found)
 
 
 def make_chirp(place: Any, n: Any, dtype: Any, inverse: bool) -> Any:
