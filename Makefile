@@ -82,6 +82,7 @@ bench: $(BENCH_VENV)/.made $(BENCH_VENV)-numba/.made $(BENCH_VENV)-weft/.made $(
 	$(BENCH_VENV)-weft/bin/python bench/run.py $(BENCH_ARGS)
 	$(BENCH_VENV)-weft/bin/python bench/sizes.py
 	$(BENCH_VENV)/bin/python bench/sizes.py --jax
+	$(BENCH_VENV)-weft/bin/python bench/c_programs.py
 	$(BENCH_VENV)-weft/bin/python tools/site/charts.py
 
 bench-torch: | $(VENV)/.made
