@@ -987,5 +987,5 @@ def test_a_cold_jit_is_a_short_walk(monkeypatch):
             f(x)
         finally:
             sys.setprofile(None)
-    # 125 by itself, and some more after tests that register mutable types
-    assert len(seen) <= 130, "\n".join(sorted(map(str, seen)))
+    # 128 by itself, and some more after tests that register mutable types
+    assert len(seen) <= 134, "\n".join(sorted(map(str, seen)))

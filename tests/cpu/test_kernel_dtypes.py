@@ -123,6 +123,10 @@ def slope_of_extrema(x: Any, ct: Any) -> Any:
     return weft.vjp(f, x)[1](ct)[0]
 
 
+def slope_of_factor(x: Any, ct: Any) -> Any:
+    return weft.vjp(lambda x: lax.linalg.cholesky(x, symmetrize_input=False), x)[1](ct)[0]
+
+
 def spread_to_largest(x: np.ndarray, ct: np.ndarray) -> np.ndarray:
     first = x.reshape(*ct.shape, 4).argmax(-1)[..., None] == np.arange(4)
     return (first * ct[..., None]).reshape(x.shape)
@@ -250,6 +254,11 @@ ROWS = {
         lambda x: np.broadcast_to(x, (30, 90)),
     ),
     "rounds": None,
+    "cholesky_pullback": Row(
+        "float32",
+        lambda d: [np.broadcast_to(np.eye(40) * 9, (3, 40, 40)).astype(d(1).dtype), d(3, 40, 40)],
+        slope_of_factor,
+    ),
     "attention": Row(
         "float32",
         lambda d: [d(2, 64, 2, 32), d(2, 64, 2, 32), d(2, 64, 2, 32)],
