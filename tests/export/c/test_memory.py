@@ -37,6 +37,13 @@ def test_memory_is_shared_in_turn():
     assert not overlap(b, c)
 
 
+def test_places_follow_the_order_of_use_and_are_the_same_in_each_process():
+    buffers = [make_buffer(f"b{k}") for k in range(12)]
+    plan_arena([Call("f", [Pointer(b, Index()) for b in buffers])])
+    offsets = [b.offset for b in buffers]
+    assert offsets == sorted(offsets) and len({*offsets}) == 12
+
+
 def test_what_is_used_before_a_loop_and_in_it_is_in_use_in_all_of_it():
     a, b = map(make_buffer, "ab")
     plan_arena([write(a), For("i1", index_number(3), [read(a), write(b), read(b)])])

@@ -115,7 +115,7 @@ class Lives:
     def __init__(self, block: Sequence[Statement]):
         self.count = 0
         self.uses: dict[Buffer, list[int]] = {}
-        self.loops: list[tuple[int, int, set[Buffer]]] = []
+        self.loops: list[tuple[int, int, dict[Buffer, None]]] = []
         self.visit(block)
         self.first = {b: min(places) for b, places in self.uses.items()}
         self.last = {b: max(places) for b, places in self.uses.items()}
@@ -129,13 +129,17 @@ class Lives:
         """Return True if two buffers hold something at the same time."""
         return self.first[a] <= self.last[b] and self.first[b] <= self.last[a]
 
-    def visit(self, block: Sequence[Statement]) -> set[Buffer]:
-        """Number statements; the buffers of the arena that they use."""
-        every: set[Buffer] = set()
+    def visit(self, block: Sequence[Statement]) -> dict[Buffer, None]:
+        """Number statements; the buffers of the arena that they use, in order of first use.
+
+        In a set they would be in another order in each process, and so would the source: libraries
+        are stored by their source.
+        """
+        every: dict[Buffer, None] = {}
         for statement in block:
             self.count += 1
             start = self.count
-            used = {b for b in buffers_in(statement) if b.role is Role.WORK}
+            used = dict.fromkeys([b for b in buffers_in(statement) if b.role is Role.WORK])
             for buffer in used:
                 self.uses.setdefault(buffer, []).append(start)
             for inner in blocks_in(statement):
