@@ -11,7 +11,7 @@ from weft.export.c.fuse import Fuser, add_up, evaluate
 from weft.export.c.index import index_term
 from weft.export.c.kinds import KINDS
 from weft.export.c.nodes import Assign, Buffer, Let, Load, Role, Store
-from weft.export.c.rewrite import Renaming
+from weft.export.c.rewrite import KnownElements, Renaming
 
 RNG = np.random.default_rng(0)
 
@@ -130,12 +130,12 @@ def test_a_place_that_changed_is_read_again():
              Store(memory, place, "t8"), read("t9"),
              Let("t10", "float", "{0} + {1}", ["t9", "t7"])]  # fmt: skip
     fuser = Fuser(str)
-    fuser.forward(block, {}, Renaming({}))
+    fuser.forward(block, KnownElements(), Renaming({}))
     assert [s.name for s in block if isinstance(s, Let)] == ["t7", "t10"]
     assert block[-1].args == ["t8", "t7"]
     fuser.assigned = {"t1", "t8"}  # a variable that changes does not name an element
     again = [Store(memory, place, "t8"), Assign("t8", "t6"), read("t9")]
-    fuser.forward(again, {}, Renaming({}))
+    fuser.forward(again, KnownElements(), Renaming({}))
     assert len(again) == 3
 
 

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.export.c.fuse import MAX_STATEMENTS, Fuser, evaluate, find_index_names, is_short
-from weft.export.c.index import Index
+from weft.export.c.fuse import MAX_STATEMENTS, Fuser, evaluate, is_short
 from weft.export.c.kinds import KINDS, write_number
 from weft.export.c.nodes import (
     Assign,
@@ -35,7 +34,7 @@ from weft.export.c.nodes import (
     buffers_in,
     walk_statements,
 )
-from weft.export.c.rewrite import Effects, Renaming, copy_block
+from weft.export.c.rewrite import Effects, KnownElements, Renaming, copy_block
 
 MAX_ROUNDS = 4  # each follows the zeros that the last one has found
 FLOATS = {k.computed: k for k in KINDS.values() if k.name in ("f32", "f64")}
@@ -53,8 +52,6 @@ COMPARED = {
 }  # fmt: skip
 NANS = ("NAN", "(double)NAN")
 EXACT = {k.computed for k in KINDS.values() if k.letter in "iub"}
-
-Memory = dict[Buffer, dict[Index, str]]  # the variables or numbers that elements are
 
 
 class ZeroDropper:
@@ -81,12 +78,12 @@ class ZeroDropper:
             before = self.dropped
             add_infinite(block, self.infinite)
             self.assigned = {s.name for s in walk_statements(block) if isinstance(s, Assign)}
-            block[:] = self.rewrite(block, {}, Renaming({}))
+            block[:] = self.rewrite(block, KnownElements(), Renaming({}))
             if self.dropped == before:
                 return
 
     def rewrite(
-        self, block: list[Statement], memory: Memory, renaming: Renaming
+        self, block: list[Statement], memory: KnownElements, renaming: Renaming
     ) -> list[Statement]:
         """Return the statements without the terms; `memory` and `renaming` go on after them."""
         out: list[Statement] = []
@@ -106,20 +103,17 @@ class ZeroDropper:
                 continue
             out.append(s)
             if isinstance(s, Store):
-                self.remember(memory, s)
+                memory.store(s, self.assigned)
                 self.zeros += read_number(s.atom) == 0 and read_number(before) is None
                 continue
-            effects = Effects(s)
-            for buffer, held in memory.items():
-                if buffer in effects.stored:
-                    held.clear()
-                for index in [i for i in held if effects.made & find_index_names(i)]:
-                    del held[index]
+            memory.forget(Effects(s))
             for inner in blocks_in(s):
-                inner[:] = self.rewrite(inner, copy_memory(memory), renaming)
+                inner[:] = self.rewrite(inner, memory.copy(), renaming)
         return out
 
-    def unroll(self, loop: Statement, memory: Memory, renaming: Renaming) -> list[Statement] | None:
+    def unroll(
+        self, loop: Statement, memory: KnownElements, renaming: Renaming
+    ) -> list[Statement] | None:
         """Return the iterations of a short loop, if that makes terms unnecessary."""
         tried = copy_block([loop])
         self.fuser.unroll(tried)
@@ -128,24 +122,15 @@ class ZeroDropper:
         self.assigned |= {s.name for s in walk_statements(tried) if isinstance(s, Assign)}
         add_infinite(tried, self.infinite)
         before = self.dropped, self.zeros
-        known, names = copy_memory(memory), Renaming(dict(renaming.names))
+        known, names = memory.copy(), Renaming(dict(renaming.names))
         out = self.rewrite(tried, known, names)
         if (self.dropped, self.zeros) == before:
             return None
-        memory.clear()
-        memory.update(known)
+        memory.held = known.held
         renaming.names.update(names.names)
         return out
 
-    def remember(self, memory: Memory, s: Store) -> None:
-        """Note the variable or the number that is stored."""
-        held = memory.setdefault(s.buffer, {})
-        for index in [i for i in held if not i.add(s.index, -1).number]:
-            del held[index]  # equal, or not known to be different
-        if isinstance(s.atom, str) and s.atom not in self.assigned:
-            held[s.index] = s.atom
-
-    def simplify(self, s: Let, memory: Memory) -> str | None:
+    def simplify(self, s: Let, memory: KnownElements) -> str | None:
         """Return the variable or the number that a new variable is; None if it is none of them."""
         if any(isinstance(a, Load) for a in s.args):
             return self.find_element(s.args[0], memory) if s.pattern == "{0}" else None
@@ -160,12 +145,12 @@ class ZeroDropper:
             return None
         return str(found)
 
-    def find_element(self, load: Any, memory: Memory) -> str | None:
+    def find_element(self, load: Any, memory: KnownElements) -> str | None:
         """Return the variable or the number that an element is; None if that is not known."""
         buffer, at = load.buffer, load.index.number
         if buffer.role is Role.CONSTANT and at is not None:
             return write_number(buffer.value.reshape(-1)[at], buffer.kind)
-        return memory.get(buffer, {}).get(load.index)
+        return memory.find(load)
 
     def drop_terms(self, s: Let, args: list[Any]) -> str | None:
         """Return the operand or the zero that an operation on floats is; None if it is neither.
@@ -222,11 +207,6 @@ class ZeroDropper:
             return write_number(value, FLOATS[s.ctype]) if abs(value) < 1 << 24 else None
         self.integers[s.name] = value
         return None
-
-
-def copy_memory(memory: Memory) -> Memory:
-    """Return a copy that changes by itself."""
-    return {b: dict(held) for b, held in memory.items()}
 
 
 def read_number(atom: Any) -> float | None:

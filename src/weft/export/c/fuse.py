@@ -18,7 +18,6 @@ from weft.export.c.index import Index, index_number, index_term
 from weft.export.c.names import find_names
 from weft.export.c.nodes import (
     Assign,
-    Buffer,
     Call,
     Copy,
     For,
@@ -32,7 +31,7 @@ from weft.export.c.nodes import (
     blocks_in,
     walk_statements,
 )
-from weft.export.c.rewrite import Effects, Renaming, copy_block, list_accesses
+from weft.export.c.rewrite import Effects, KnownElements, Renaming, copy_block, list_accesses
 
 MAX_UNROLLED = 4  # iterations of an inner loop that is written without a loop
 MIN_COUNT = 8  # iterations of an innermost loop that is worth merging: a vector of float32
@@ -131,7 +130,7 @@ class Fuser:
         if self.merged == before[0]:
             return
         self.assigned |= {s.name for s in walk_statements(tried) if isinstance(s, Assign)}
-        self.forward(tried, {}, Renaming({}))
+        self.forward(tried, KnownElements(), Renaming({}))
         if self.forwarded > before[1]:
             block[:] = tried
 
@@ -241,49 +240,31 @@ class Fuser:
 
     # --- variables in place of elements ---
 
-    def forward(
-        self, block: list[Statement], known: dict[Buffer, dict[Index, str]], renaming: Renaming
-    ) -> None:
+    def forward(self, block: list[Statement], known: KnownElements, renaming: Renaming) -> None:
         """Replace loads of elements that were stored before by the variables that were stored.
 
-        `known` has the variables by the buffer and the index of the element.
+        `known` goes on after the statements.
         """
         out: list[Statement] = []
         for s in block:
             renaming.change(s)
             if isinstance(s, Let) and s.pattern == "{0}" and not s.mutable:
                 load = s.args[0]
-                name = (
-                    known.get(load.buffer, {}).get(load.index) if isinstance(load, Load) else None
-                )
+                name = known.find(load) if isinstance(load, Load) else None
                 if name is not None:
                     renaming.names[s.name] = name
                     self.forwarded += 1
                     continue
             out.append(s)
             if isinstance(s, Store):
-                held = known.setdefault(s.buffer, {})
-                for index in [i for i in held if not i.add(s.index, -1).number]:
-                    del held[index]  # equal, or not known to be different
-                if isinstance(s.atom, str) and s.atom not in self.assigned:
-                    held[s.index] = s.atom
+                known.store(s, self.assigned)
                 continue
             if isinstance(s, Let):  # a new name: no element that is known has it
                 continue
-            effects = Effects(s)
-            for buffer, held in known.items():
-                if buffer in effects.stored:
-                    held.clear()
-                for index in [i for i in held if effects.made & find_index_names(i)]:
-                    del held[index]
+            known.forget(Effects(s))
             for inner in blocks_in(s):
-                self.forward(inner, {b: dict(held) for b, held in known.items()}, renaming)
+                self.forward(inner, known.copy(), renaming)
         block[:] = out
-
-
-def find_index_names(index: Index) -> set[str]:
-    """Return the variables that an index reads."""
-    return set(find_names(" ".join([t.text for t in index.terms])))
 
 
 def is_short(s: Statement) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from weft.export.c.index import Index, Term
@@ -136,6 +136,46 @@ class Effects:
             and self.stored.isdisjoint(other.loaded)
             and self.loaded.isdisjoint(other.stored)
         )
+
+
+class KnownElements:
+    """The variables and the numbers that elements of buffers are known to be.
+
+    Attributes:
+      held: by buffer and index, the variable or the number.
+    """
+
+    def __init__(self, held: Mapping[Buffer, Mapping[Index, str]] | None = None):
+        self.held = {buffer: dict(names) for buffer, names in (held or {}).items()}
+
+    def copy(self) -> KnownElements:
+        """Return a copy that changes by itself."""
+        return KnownElements(self.held)
+
+    def find(self, load: Load) -> str | None:
+        """Return what an element is; None if that is not known."""
+        return self.held.get(load.buffer, {}).get(load.index)
+
+    def store(self, s: Store, assigned: Set[str]) -> None:
+        """Note what is stored. Variables in `assigned` change, so that they tell nothing."""
+        names = self.held.setdefault(s.buffer, {})
+        for index in [i for i in names if not i.add(s.index, -1).number]:
+            del names[index]  # equal, or not known to be different
+        if isinstance(s.atom, str) and s.atom not in assigned:
+            names[s.index] = s.atom
+
+    def forget(self, effects: Effects) -> None:
+        """Forget the elements that statements change, or whose indices they change."""
+        for buffer, names in self.held.items():
+            if buffer in effects.stored:
+                names.clear()
+            for index in [i for i in names if effects.made & find_index_names(i)]:
+                del names[index]
+
+
+def find_index_names(index: Index) -> set[str]:
+    """Return the variables that an index reads."""
+    return set(find_names(" ".join([t.text for t in index.terms])))
 
 
 def list_accesses(block: Sequence[Statement]) -> dict[Buffer, list[Index]]:
