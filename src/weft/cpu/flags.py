@@ -56,6 +56,7 @@ NO_FUSION = ("xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_INDIVI
 # few elements and slower on many, except for vectors and short rows that cannot be split evenly
 # over the cores, and for one concatenation.
 OLDER_LOOPS = ("xla_cpu_use_fusion_emitters", False)
+HAS_OLDER_LOOPS = jaxlib_version.startswith("0.10.")  # later releases have only one way
 ONE_MODULE = ("xla_cpu_parallel_codegen_split_count", 1)
 QUICK = (OLDER_LOOPS, ONE_MODULE)
 
@@ -144,8 +145,8 @@ def choose_quick_flags(
 
     `given` are the flags of the environment. They win, except if they would end the process.
     """
-    if not jaxlib_version.startswith("0.10."):
-        return ()  # later releases have only one way
+    if not HAS_OLDER_LOOPS:
+        return ()
     if facts.packed:  # the older way ends the process
         return ((OLDER_LOOPS[0], True),)
     if OLDER_LOOPS[0] in given or partitioned:

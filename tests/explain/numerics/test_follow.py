@@ -3,22 +3,16 @@
 import mpmath
 import numpy as np
 import pytest
-from jaxlib.version import __version__ as jaxlib_version
 
 import weft
 import weft.numpy as jnp
 from tests.settings import ALL
 from weft import dtypes, lax
 from weft.core.trace import typed_values
+from weft.cpu.flags import HAS_OLDER_LOOPS, OLDER_LOOPS
 from weft.errors import TracerError
 from weft.explain.numerics import loops
-from weft.explain.numerics.follow import (
-    OLDER_LOOPS,
-    QUICK,
-    choose_options,
-    find_program,
-    follow_program,
-)
+from weft.explain.numerics.follow import QUICK, choose_options, find_program, follow_program
 from weft.explain.subject import Subject
 from weft.options import config
 
@@ -187,11 +181,13 @@ def test_only_loops_are_compiled_without_most_passes(fun, quick):
     assert choose_options(jaxpr, "gpu") is None
 
 
-@pytest.mark.skipif(not jaxlib_version.startswith("0.10."), reason="later releases have one way")
+@pytest.mark.skipif(not HAS_OLDER_LOOPS, reason="later releases have one way")
 def test_pairs_are_compiled_in_the_older_way():
     """In the newer way the pairs of a factor of 3 x 3 took 80 s to run."""
     with config.scope(enable_x64=True):
-        assert choose_options(weft.make_jaxpr(jnp.sin)(np.float64(1)).jaxpr, "cpu") == OLDER_LOOPS
+        assert choose_options(weft.make_jaxpr(jnp.sin)(np.float64(1)).jaxpr, "cpu") == dict(
+            [OLDER_LOOPS]
+        )
         x = np.eye(3) + 1
         follow_program(
             Subject(weft.jit(lambda x: jnp.linalg.cholesky(x @ x.T)), (x,), {}, "factor")

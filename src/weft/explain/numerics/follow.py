@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib.version import __version__ as jaxlib_version
 
 from weft.api.jit import jit
 from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, Literal, bodies_of
 from weft.core.trace import typed_values
+from weft.cpu.flags import HAS_OLDER_LOOPS, OLDER_LOOPS
 from weft.explain.numerics.loops import walk_eqns
 from weft.explain.numerics.recording import Recorder, Tape, record_result
 from weft.explain.numerics.samples import Record, order_sites, read_tape
@@ -29,10 +29,6 @@ from weft.options import config
 # Kalman filter of 4 x 4 compiles in 5.3 s without them, and in 14 s with them (CPU time). Runs of
 # six loops showed no difference beyond the noise of a busy machine.
 QUICK = {"xla_backend_optimization_level": 0}
-# The newer way of XLA 0.10 to write loops makes functions of the parts of a loop, and calls one for
-# each of its uses. In the long sums of pairs the calls multiply: the pairs of a Cholesky factor of
-# 3 x 3 took 80 s to run.
-OLDER_LOOPS = {"xla_cpu_use_fusion_emitters": False}
 
 
 class Given(NamedTuple):
@@ -116,7 +112,10 @@ def choose_options(jaxpr: Jaxpr, platform: str) -> dict[str, Any] | None:
     eqns = [*walk_eqns(jaxpr)]
     loops = any(b.runs is Runs.LOOP for eqn in eqns for b in bodies_of(eqn))
     wide = any(is_wide(v.aval.dtype) for eqn in eqns for v in eqn.outvars if is_followed(v.aval))
-    older = OLDER_LOOPS if wide and jaxlib_version.startswith("0.10.") else {}
+    # The newer way to write loops makes functions of the parts of a loop, and calls one for each of
+    # its uses. In the long sums of pairs the calls multiply: the pairs of a Cholesky factor of
+    # 3 x 3 took 80 s to run.
+    older = dict([OLDER_LOOPS] if wide and HAS_OLDER_LOOPS else [])
     return {**(QUICK if loops else {}), **older} or None
 
 
