@@ -147,7 +147,7 @@ def read_operands(
       by other operations, or if the new program does not have one of the operands.
     """
     wanted = stage_replacement(fun, types, "read_operands")
-    makers = {v: eqn for eqn in scope.program.eqns for v in eqn.outvars}
+    makers = scope.old_makers
     steps = {v: eqn for eqn in wanted.eqns for v in eqn.outvars}
     found: dict[Var, Var] = {}
     pairs = [(wanted.outvars[0], atom)]
@@ -261,7 +261,7 @@ def choose_pullback(eqn: Eqn, scope: Scope) -> Reading | None:
     found = read_operands(solve_both_sides, [low, b], eqn.outvars[0], scope)
     if found is None or found[0] is not low:
         return None
-    makers = {v: e for e in scope.program.eqns for v in e.outvars}
+    makers = scope.old_makers
     inner: Any = found[1]
     masks = []
     while (maker := makers.get(inner)) and is_masked(maker, makers):

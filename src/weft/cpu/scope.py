@@ -73,6 +73,7 @@ class Scope:
     __slots__ = (
         "_indexed",
         "_makers",
+        "_old_makers",
         "alone",
         "arguments",
         "asked",
@@ -105,6 +106,7 @@ class Scope:
         self.asked: list[Atom] = []
         self.staged: dict[Any, Any] | None = None
         self._makers: dict[Any, Eqn] = {}
+        self._old_makers: dict[Any, Eqn] | None = None
         self._indexed = 0
 
     def maker(self, atom: Atom) -> Eqn | None:
@@ -115,6 +117,13 @@ class Scope:
                 self._makers[v] = eqn
         self._indexed = len(self.eqns)
         return None if type(atom) is Literal else self._makers.get(atom)
+
+    @property
+    def old_makers(self) -> dict[Any, Eqn]:
+        """The equation that computes each variable of the program before it is rewritten."""
+        if self._old_makers is None:
+            self._old_makers = {v: eqn for eqn in self.program.eqns for v in eqn.outvars}
+        return self._old_makers
 
     def find_repeated(self, atom: Atom) -> Atom:
         """Return the number that an operand repeats; the operand if it repeats none."""
