@@ -36,17 +36,11 @@ def complete(x: Any, aval: ShapedArray, sizes: Sizes) -> Any:
     inside = sizes.is_inside(aval, (aval.ndim - 2, aval.ndim - 1))
     if inside is None:
         return x
-    padding = convert(is_on_diagonal(aval, sizes), typeof(x).dtype)
+    padding = convert(sizes.is_on_diagonal(typeof(x).shape), typeof(x).dtype)
     found = choose_elements(inside, x, padding)
     sizes.note(x, {IDENTITY: found})
     sizes.note(found, {IDENTITY: True})
     return found
-
-
-def is_on_diagonal(aval: ShapedArray, sizes: Sizes) -> Any:
-    """Return a mask that is True on the diagonal of square matrices."""
-    shape = sizes.pad_type(aval).shape
-    return jnp.equal(*[sizes.count_places(shape, axis) for axis in (aval.ndim - 2, aval.ndim - 1)])
 
 
 def pad_factorization(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
@@ -130,7 +124,7 @@ def complete_beyond(x: Any, aval: ShapedArray, sizes: Sizes) -> Any:
     inside = sizes.is_inside(aval, (aval.ndim - 2, aval.ndim - 1))
     if inside is None:
         return x
-    on = jnp.logical_and(jnp.logical_not(inside), is_on_diagonal(aval, sizes))
+    on = jnp.logical_and(jnp.logical_not(inside), sizes.is_on_diagonal(typeof(inside).shape))
     return choose_elements(on, convert(beyond, aval.dtype), inner)
 
 

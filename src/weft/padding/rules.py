@@ -329,9 +329,8 @@ def add_to_diagonal(x: Any, updates: Any, sizes: Sizes) -> Any:
     if is_zero(sizes.find_known(x).get(NUMBER)):
         gaps = [*[(0, 0, 0)] * (rank - 2), (0, 0, shape[-1])]
         return jnp.reshape(lax.pad(updates, np.zeros((), typeof(x).dtype), gaps), shape)
-    row, column = sizes.count_places(shape, rank - 2), sizes.count_places(shape, rank - 1)
     more = broadcast_in_dim(updates, shape, (*range(rank - 2), rank - 1))
-    return choose_elements(jnp.equal(row, column), jnp.add(x, more), x)
+    return choose_elements(sizes.is_on_diagonal(shape), jnp.add(x, more), x)
 
 
 def widen_indices(indices: Any) -> Any:

@@ -147,6 +147,11 @@ class Sizes:
             found = self._places[key] = iota_p.apply(**params)[0]
         return found
 
+    def is_on_diagonal(self, shape: Sequence[int]) -> Any:
+        """Return a mask that is True on the diagonals of matrices in memory."""
+        last = len(shape) - 1
+        return jnp.equal(self.count_places(shape, last - 1), self.count_places(shape, last))
+
     def mask(self, x: Any, aval: ShapedArray, axes: Sequence[int], value: Any) -> Any:
         """Return a padded array with `value` in the padding of some axes."""
         value, known = read_number(value, typeof(x).dtype), self.find_known(x)
