@@ -463,8 +463,8 @@ def jit(
 
 def replace_backend(settings: tuple) -> tuple:
     """Return compiler options with the pass that compiles in place of the name of a backend."""
-    name, finite = dict(settings).get(BACKEND, "xla"), dict(settings).get(FINITE, False)
-    others = tuple([pair for pair in settings if pair[0] not in (BACKEND, FINITE)])
+    options = dict(settings)
+    name, finite = options.pop(BACKEND, "xla"), options.pop(FINITE, False)
     if name not in ("xla", "c"):
         raise ValueError(
             f"jit: the backend of compiler_options must be 'xla' or 'c'; got {name!r}. Hint: "
@@ -476,10 +476,10 @@ def replace_backend(settings: tuple) -> tuple:
             f"{finite!r} with the backend {name!r}."
         )
     if name == "xla":
-        return others
+        return tuple(options.items())
     calls = importlib.import_module("weft.export.c.calls")
     in_c = calls.compile_finite_in_c if finite else calls.compile_in_c
-    return tuple(sorted([(BACKEND, in_c), *others]))
+    return tuple(sorted({**options, BACKEND: in_c}.items()))
 
 
 def clear_caches() -> None:

@@ -155,7 +155,7 @@ class Chains:
         out, *_ = self.eqns[i].outvars or (None,)
         if out is None or out in self.carried or not self.is_cheap(i):
             return False
-        return out.aval.size * out.aval.dtype.itemsize <= MAX_LAST_BYTES
+        return out.aval.nbytes <= MAX_LAST_BYTES
 
     def is_cheap(self, i: int) -> bool:
         """Return True if an equation is a step that takes the kernel few machine operations."""

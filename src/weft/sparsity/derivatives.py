@@ -386,7 +386,7 @@ def multiply_seeds(product: Callable, make: Callable[[], list]) -> list:
     traced = [isinstance(x, Tracer) for x in consts]
     given = jaxpr.invars[: len(consts)]
     folded = find_fixed(jaxpr, {v for v, t in zip(given, traced, strict=True) if t})
-    if not folded or sum(v.aval.size * v.aval.dtype.itemsize for v in folded) > MAX_FOLDED_BYTES:
+    if not folded or sum(v.aval.nbytes for v in folded) > MAX_FOLDED_BYTES:
         return jaxpr(*consts, *seeds)
     with ensure_compile_time_eval():
         # The traced constants are not read.
