@@ -96,9 +96,20 @@ def summary(rows, labels):
 
 
 def missed(rows, labels):
-    """A line for each case with a goal that is missed, with the reason if it is known."""
+    """A line for each case with a goal that is missed, with the reason if it is known.
+
+    Cases whose group has a reason are on one line.
+    """
     cases = dict.fromkeys(case for case, met in verdicts(rows, labels) if met == "NO")
-    return [f"- `{case}`: {LIMITS.get(case, 'not yet known why')}" for case in cases]
+    groups: dict[str, list[str]] = {}
+    lines = []
+    for case in cases:
+        group = group_of(case)
+        if case not in LIMITS and group in LIMITS:
+            groups.setdefault(group, []).append(f"`{case}`")
+        else:
+            lines.append(f"- `{case}`: {LIMITS.get(case, 'not yet known why')}")
+    return lines + [f"- {', '.join(names)}: {LIMITS[group]}" for group, names in groups.items()]
 
 
 def cpu():
