@@ -150,6 +150,8 @@ CASES = {
     "op/scan_1000_small": "scan over small arrays, 1,000 steps",
     "op/fori_scatter": "loop that writes by index",
     "op/cond": "cond",
+    "op/large_results": "three results of 64 MB",
+    "op/sparse_jacobian": "sparse Jacobian, 2,500 unknowns",
     "devices/call_pmap": "call of a pmap",
     "devices/psum_waited": "sum over the devices",
     "devices/call_jit": "call of a jit",
