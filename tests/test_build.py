@@ -2,9 +2,11 @@
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -107,3 +109,23 @@ def test_old_objects_go(sources):
     hatch_build.os.utime(old, (long_ago, long_ago))
     hatch_build.compile_kernels(sources)
     assert not old.exists() and len(list(hatch_build.OBJECTS.glob("*.o"))) == 2
+
+
+NATIVE = Path(hatch_build.__file__).parent / "src" / "weft" / "native"
+MAKES_VECTOR = re.compile(r"^ *(?:WEFT_INLINE|inline)(?: static)? (?:V|Lanes<T>) (\w+)\(", re.M)
+
+
+def test_loops_of_one_width_call_no_function_that_returns_vectors_and_is_compiled_without():
+    """Clang, with which wheels are built, refuses such calls, and GCC does not."""
+    included = {*NATIVE.glob("*_lanes.h"), NATIVE / "lanes.h"}
+    made = {True: set(), False: set()}
+    for path in NATIVE.glob("*.h"):
+        made[path in included] |= {*MAKES_VECTOR.findall(path.read_text())}
+    assert "Load" in made[False] and "Load" in made[True]
+    wrong = [
+        f"{path.name}: {name}"
+        for path in included
+        for name in made[False] - made[True]
+        if re.search(rf"\b{name}(?:<\w+>)?\(", path.read_text())
+    ]
+    assert not wrong
