@@ -289,7 +289,7 @@ def choose_pullback(eqn: Eqn, scope: Scope) -> Reading | None:
 
 
 def is_symmetrized(x: Var, program: Jaxpr) -> bool:
-    """Return True if a program reads a matrix only to compute half of its sum with its transpose."""
+    """Return True if a program reads a matrix only to halve the sum with its transpose."""
     wanted = stage_replacement(halve_sum, [x], "is_symmetrized")
     known: dict[Var, Atom] = {wanted.invars[0]: x}
     inner, taken = [x], []

@@ -27,8 +27,8 @@ int64_t BlockColumns(int64_t columns) {
 }
 
 // Products that are added up at once. Small sums are more exact, and slower. LAPACK applies the
-// reflections of up to 128 columns one by one, with small sums too.
-int64_t CountTerms(int64_t columns) { return columns <= 128 ? 32 : 128; }
+// reflections of fewer columns one by one, with small sums too.
+int64_t CountTerms(int64_t columns) { return columns < 128 ? 32 : 128; }
 
 // A factorization of matrices [count, m, n]. Q has `wide` columns, and R has as many rows.
 template <class T>
