@@ -292,35 +292,24 @@ def is_symmetrized(x: Var, program: Jaxpr) -> bool:
     """Return True if a program reads a matrix only to halve the sum with its transpose."""
     wanted = stage_replacement(halve_sum, [x], "is_symmetrized")
     known: dict[Var, Atom] = {wanted.invars[0]: x}
-    inner, taken = [x], []
+    taken: list[Eqn] = []
+    read = lambda atoms: [a.val if type(a) is Literal else a for a in atoms]
     for step in wanted.eqns:
-        operands = rename_atoms(step.invars, known)
-        alike = (
-            eqn
-            for eqn in program.eqns
-            if eqn.primitive is step.primitive
-            and eqn.params == step.params
-            and all(map(are_same, eqn.invars, operands))
-        )
-        found = next(alike, None)
-        if found is None:
+        key = step.primitive, step.params, read(rename_atoms(step.invars, known))
+        found = [e for e in program.eqns if (e.primitive, e.params, read(e.invars)) == key]
+        if len(found) != 1:
             return False
-        taken.append(found)
-        known.update(zip(step.outvars, found.outvars, strict=True))
-        inner += found.outvars
+        taken += found
+        known.update(zip(step.outvars, found[0].outvars, strict=True))
     others = [a for eqn in program.eqns if eqn not in taken for a in eqn.invars]
-    return {*map(id, inner[:-1])}.isdisjoint(map(id, (*others, *program.outvars)))
+    inner = map(id, [*known.values()][:-1])
+    return {*inner}.isdisjoint(map(id, (*others, *program.outvars)))
 
 
 def halve_sum(ct: Any) -> list:
     """Write the transposed derivative of `symmetrize`."""
     half = mul(ct, 0.5)
     return [add(half, swap(half))]
-
-
-def are_same(a: Atom, b: Atom) -> bool:
-    """Return True if two atoms are one variable, or literals of one number."""
-    return a is b or (type(a) is type(b) is Literal and a.val == b.val)  # type: ignore[union-attr]
 
 
 def halve_product(low: Any, ct: Any) -> list:
