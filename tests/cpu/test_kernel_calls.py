@@ -147,10 +147,17 @@ CALLS = {
     "cholesky": Call("F[*b,n,n] -> F[*b,n,n]", given(symmetrize=False)),
     "cholesky: symmetrized": Call("F[*b,n,n] -> F[*b,n,n]", given(symmetrize=True)),
     **{
-        f"cholesky_pullback: {product} {solve}": Call(
-            "F[*b,n,n] F[*b,n,n] -> F[*b,n,n]", given(product=product, solve=solve, lower=solve)
+        f"cholesky_pullback: {product} {solve} {symmetric}": Call(
+            "F[*b,n,n] F[*b,n,n] -> F[*b,n,n]",
+            given(product=product, solve=solve, lower=solve, symmetric=symmetric),
+            lambda s, a: not a.symmetric or (a.product and a.solve and a.lower),
         )
-        for product, solve in [(True, True), (True, False), (False, True)]
+        for product, solve, symmetric in [
+            (True, True, False),
+            (True, False, False),
+            (False, True, False),
+            (True, True, True),
+        ]
     },
     **{
         f"compare: {direction} {answer}": Call(

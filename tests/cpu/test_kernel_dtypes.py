@@ -259,6 +259,11 @@ ROWS = {
         lambda d: [np.broadcast_to(np.eye(40) * 9, (3, 40, 40)).astype(d(1).dtype), d(3, 40, 40)],
         slope_of_factor,
     ),
+    "cholesky_pullback: symmetric": Row(
+        "float32",
+        lambda d: [np.broadcast_to(np.eye(60) * 9, (3, 60, 60)).astype(d(1).dtype), d(3, 60, 60)],
+        lambda x, ct: weft.vjp(lax.linalg.cholesky, x)[1](ct)[0],
+    ),
     "attention": Row(
         "float32",
         lambda d: [d(2, 64, 2, 32), d(2, 64, 2, 32), d(2, 64, 2, 32)],

@@ -129,23 +129,50 @@ def test_lu_is_as_exact_as_lapack(name, dtype):
 def test_qr_is_as_exact_as_lapack(name, dtype):
     """Each column of R has the error of that column, however small it is."""
     errors, turned = [], []
-    unit = np.finfo(dtype).eps
     for m, n in [(n, n) for n in SIZES] + [(97, 40), (40, 97)]:
         x = np.ascontiguousarray(draw(name, max(m, n), dtype)[:m, :n])
         k = min(m, n)
-        size = np.sqrt((widen(x) ** 2).sum(0))
-        size = np.maximum(size, np.finfo(dtype).tiny / unit)
         pair = []
         for wide in (k, m):
             q, r = call("weft_qr", [x], [((m, wide), dtype), ((wide, n), dtype)])
-            assert not np.tril(r, -1).any()
-            pair.append(np.max(np.abs(widen(q) @ widen(r) - x) / size) / unit)
-            turned.append(np.abs(widen(q).T @ widen(q) - np.eye(wide)).max() / unit)
-        with np.errstate(all="ignore"):
-            q, r = map(widen, scipy.linalg.qr(x, mode="economic"))
-        errors.append((max(pair), np.max(np.abs(q @ r - x) / size) / unit))
-    compare(errors, 10)  # LAPACK has such errors from 128 columns on; fewer it reflects one by one
+            pair.append(measure_qr(q, r, x))
+            turned.append(measure_turn(q))
+        errors.append((max(pair), measure_qr(*scipy.linalg.qr(x, mode="economic"), x)))
+    compare(errors, 4)
     assert max(turned) < 32
+
+
+def measure_qr(q: np.ndarray, r: np.ndarray, x: np.ndarray) -> float:
+    """The largest error of an element in relation to the norm of its column, in units of eps."""
+    assert not np.tril(r, -1).any()
+    unit = np.finfo(x.dtype).eps
+    size = np.maximum(np.sqrt((widen(x) ** 2).sum(0)), np.finfo(x.dtype).tiny / unit)
+    return float(np.max(np.abs(widen(q) @ widen(r) - x) / size) / unit)
+
+
+def measure_turn(q: np.ndarray) -> float:
+    """The largest element of Q^T Q - 1, in units of eps."""
+    gram = widen(q).T @ widen(q)
+    return float(np.abs(gram - np.eye(len(gram))).max() / np.finfo(q.dtype).eps)
+
+
+@OF_DTYPES
+def test_qr_of_many_small_matrices(dtype):
+    """One in each lane, with other scales and zeros in each, and lanes that are not used."""
+    for m, n in [(1, 1), (2, 2), (3, 7), (7, 3), (20, 20), (32, 9), (9, 32), (32, 32)]:
+        size = max(m, n)
+        x = np.stack([draw(name, size, dtype)[:m, :n] for name in MATRICES])
+        for wide in {m, min(m, n)}:
+            results = [((len(x), m, wide), dtype), ((len(x), wide, n), dtype)]
+            for q, r, given in zip(*call("weft_qr", [x], results), x, strict=True):
+                other = measure_qr(*scipy.linalg.qr(given, mode="economic"), given)
+                assert measure_qr(q, r, given) <= max(2 * other, 4)
+                assert measure_turn(q) < 16
+        x[3, m // 2, n // 2] = np.nan
+        x[5, 0, 0] = np.inf
+        q, r = call("weft_qr", [x], results)
+        lost = ~np.isfinite(q).all((1, 2)) | ~np.isfinite(r).all((1, 2))
+        assert [*np.flatnonzero(lost)] == [3, 5]
 
 
 @OF_DTYPES
@@ -174,6 +201,21 @@ def test_cholesky_is_as_exact_as_lapack(dtype):
             pair = [np.abs(z @ z.T - x) / scale for z in (widen(y), other)]
             errors.append([e.max() / unit for e in pair])
     compare(errors)
+
+
+@OF_DTYPES
+def test_cholesky_of_sizes_about_those_of_panels_and_parts(dtype):
+    rng = np.random.default_rng(8)
+    unit = np.finfo(dtype).eps
+    for n in [*range(1, 20), 23, 31, 32, 33, 47, 48, 63, 64, 65, 191, 192, 193, 240, 385, 400]:
+        a = rng.normal(size=(n, n))
+        x = (a @ a.T + np.eye(n)).astype(dtype)
+        given = np.tril(x) + np.triu(np.full_like(x, np.nan), 1)
+        (y,) = call("weft_cholesky", [given], [(x.shape, dtype)], symmetrize=False)
+        assert not np.triu(y, 1).any()
+        scale = np.sqrt(np.outer(*[np.diag(x)] * 2))
+        y = y.astype(np.float64) if dtype == "float32" else y
+        assert np.max(np.abs(y @ y.T - x) / scale) < 8 * unit
 
 
 @OF_DTYPES
@@ -214,13 +256,17 @@ def pull(low: np.ndarray, ct: np.ndarray) -> np.ndarray:
 
 
 def pull_by_kernel(
-    low: np.ndarray, ct: np.ndarray, apart: bool = False, lower: bool = True
+    low: np.ndarray,
+    ct: np.ndarray,
+    apart: bool = False,
+    lower: bool = True,
+    symmetric: bool = False,
 ) -> np.ndarray:
     """The same by the kernel, in one call or in two."""
     steps = [(True, False), (False, True)] if apart else [(True, True)]
     for product, solve in steps:
         result = [(low.shape, low.dtype)]
-        how = {"product": product, "solve": solve, "lower": lower}
+        how = {"product": product, "solve": solve, "lower": lower, "symmetric": symmetric}
         (ct,) = call("weft_cholesky_pullback", [low, ct], result, **how)
     return ct
 
@@ -261,6 +307,39 @@ def test_nan_of_a_factor_or_its_cotangent_is_not_lost():
     failed = np.where(low == 0, 0, np.nan)
     assert np.isnan(pull_by_kernel(failed, ct)).all()
     assert np.isnan(pull_by_kernel(failed, np.zeros((n, n)))).all()
+
+
+@OF_DTYPES
+def test_symmetric_cotangents_through_cholesky(dtype):
+    """The symmetric part is computed by another algorithm, which reads two lower triangles."""
+    rng = np.random.default_rng(7)
+    sizes = [*range(1, 10), 31, 32, 33, 47, 48, 49, 80, 96, 97, 100, 144, 145, 193, 250, 300]
+    for shape in [*((n, n) for n in sizes), (5, 60, 60), (2, 3, 110, 110)]:
+        n = shape[-1]
+        low = np.tril(rng.normal(size=shape) / np.sqrt(n)) + 2 * np.eye(n)
+        ct = np.tril(rng.normal(size=shape))
+        want = pull(low, ct)
+        want = (want + np.swapaxes(want, -1, -2)) / 2
+        lost = np.triu(np.full((n, n), np.nan), 1)
+        low, ct = (low + lost).astype(dtype), (ct + lost).astype(dtype)
+        error = 30 * np.sqrt(n) * np.finfo(dtype).eps * np.abs(want).max()
+        made = pull_by_kernel(low, ct, symmetric=True)
+        np.testing.assert_allclose(made, want, rtol=0, atol=error)
+        np.testing.assert_array_equal(made, np.swapaxes(made, -1, -2))
+
+
+def test_nan_of_a_symmetric_cotangent_is_not_lost():
+    """A NaN at (i, j) reaches every element that depends on it."""
+    n = 250
+    low, ct = np.eye(n) + np.tril(np.ones((n, n))) / n, np.tril(np.ones((n, n)))
+    for i, j in [(0, 0), (40, 3), (100, 3), (100, 100), (n - 1, 0), (n - 1, n - 1)]:
+        lost = ct.copy()
+        lost[i, j] = np.nan
+        made = np.isnan(pull_by_kernel(low, lost, symmetric=True))
+        assert made[i, : j + 1].all() and made[: j + 1, : j + 1].all()
+    failed = np.where(low == 0, 0, np.nan)
+    assert np.isnan(pull_by_kernel(failed, ct, symmetric=True)).all()
+    assert np.isnan(pull_by_kernel(failed, np.zeros((n, n)), symmetric=True)).all()
 
 
 def test_nan_stays_nan():

@@ -129,6 +129,32 @@ def test_cotangents_of_factors_that_kernels_do_not_compute_stay():
         assert kernel not in show_prepared(fun, LARGE, LARGE)
 
 
+def test_a_cotangent_that_is_symmetrized_is_computed_as_symmetric():
+    """The kernel takes fewer products for the symmetric part, if nothing else is read."""
+
+    def show(fun):
+        pull = lambda x, ct: weft.vjp(KERNELS["weft_cholesky"], x)[1](ct)[0]
+        return show_prepared(lambda x, ct: fun(pull(x, ct)), LARGE, LARGE)
+
+    def halve_sum(ct):
+        half = ct * 0.5
+        return half + half.T
+
+    assert "symmetric=True" in show(halve_sum)
+    assert "symmetric=True" in show_prepared(weft.grad(sum_of_logs), LARGE)
+    assert "symmetric=True" in show_prepared(weft.vmap(weft.grad(sum_of_logs)), LARGE[None])
+    others = [
+        lambda ct: ct,
+        lambda ct: ct + ct.T,
+        lambda ct: ct * 0.25 + (ct * 0.25).T,
+        lambda ct: ct * 0.5 + ct * 0.5,
+        lambda ct: (halve_sum(ct), ct),
+        lambda ct: halve_sum(ct) @ ct,
+    ]
+    for fun in others:
+        assert "symmetric=False" in show(fun)
+
+
 def test_masks_between_the_parts_stay():
     """With sizes that vary, two calls compute the parts; elements in the padding are zeros."""
     x = make_definite(45).astype(np.float32)

@@ -23,13 +23,14 @@ from weft.cpu.kernels import call_native
 from weft.cpu.rewriting import Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import MAX_SHORT, Scope, Target
 from weft.passes.dce import drop_dead_code
+from weft.passes.inline import rename_atoms
 from weft.primitives.dot import Precision, dot_general
 from weft.primitives.elementwise import add, mul, select
 from weft.primitives.factorizations import Lu, lu_pivots_to_permutation_p
 from weft.primitives.lapack import KernelCall, call_named
 from weft.primitives.layout import convert, full_like
 from weft.primitives.linalg import triangular_solve
-from weft.primitives.matrices import NAN, Completion, MatrixPrimitive, lower_part, symmetrize
+from weft.primitives.matrices import NAN, Completion, MatrixPrimitive, lower_part, swap, symmetrize
 from weft.primitives.small import is_small
 from weft.util import is_below, memoize
 
@@ -271,19 +272,44 @@ def choose_pullback(eqn: Eqn, scope: Scope) -> Reading | None:
     if found is None or found[0] is not low or not all(map(scope.maker, masks)):
         return None
     out, lower = eqn.outvars[0].aval.strong(), is_factor(scope.maker(low))
+    symmetric = lower and not masks and is_symmetrized(eqn.outvars[0], scope.program)
 
     def pull(low: Any, ct: Any, *masks: Any) -> list:
-        how = {"product": True, "solve": not masks, "lower": lower}
+        how = {"product": True, "solve": not masks, "lower": lower, "symmetric": symmetric}
         found = call_kernel("weft_cholesky_pullback", [low, ct], [out], how)
         if not masks:
             return found
         (y,) = found
         for mask in masks:
             y = select(mask, y, full_like(y, 0))
-        how = {"product": False, "solve": True, "lower": lower}
+        how |= {"product": False, "solve": True}
         return call_kernel("weft_cholesky_pullback", [low, y], [out], how, {0: 1})
 
     return Reading(pull, [*found, *reversed(masks)])
+
+
+def is_symmetrized(x: Var, program: Jaxpr) -> bool:
+    """Return True if a program reads a matrix only to halve the sum with its transpose."""
+    wanted = stage_replacement(halve_sum, [x], "is_symmetrized")
+    known: dict[Var, Atom] = {wanted.invars[0]: x}
+    taken: list[Eqn] = []
+    read = lambda atoms: [a.val if type(a) is Literal else a for a in atoms]
+    for step in wanted.eqns:
+        key = step.primitive, step.params, read(rename_atoms(step.invars, known))
+        found = [e for e in program.eqns if (e.primitive, e.params, read(e.invars)) == key]
+        if len(found) != 1:
+            return False
+        taken += found
+        known.update(zip(step.outvars, found[0].outvars, strict=True))
+    others = [a for eqn in program.eqns if eqn not in taken for a in eqn.invars]
+    inner = map(id, [*known.values()][:-1])
+    return {*inner}.isdisjoint(map(id, (*others, *program.outvars)))
+
+
+def halve_sum(ct: Any) -> list:
+    """Write the transposed derivative of `symmetrize`."""
+    half = mul(ct, 0.5)
+    return [add(half, swap(half))]
 
 
 def halve_product(low: Any, ct: Any) -> list:

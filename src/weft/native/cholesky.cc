@@ -15,7 +15,8 @@ namespace weft {
 namespace {
 
 constexpr int64_t kBeside = 32;  // the most rows of matrices that are factored side by side
-constexpr int64_t kBase = 24;    // rows of a part that is not divided in two
+constexpr int64_t kRows = 192;   // the most rows of a part that is not divided in two
+constexpr int64_t kPart = 48;    // rows that the parts of larger matrices are multiples of
 
 template <class T>
 struct FactorJob {
@@ -37,8 +38,8 @@ namespace {
 // Each returns false if the matrix is not positive definite.
 template <class T>
 bool Factor(ffi::ThreadPool* pool, T* a, int64_t n, int64_t stride) {
-  if (n <= kBase) return WEFT_PICK(FactorBase<T>)(a, n, stride);
-  const int64_t half = (n / 2 + kBase - 1) / kBase * kBase, rest = n - half;
+  if (n <= kRows) return WEFT_PICK(FactorRows<T>)(a, n, stride);
+  const int64_t half = (n / 2 + kPart - 1) / kPart * kPart, rest = n - half;
   T *const below = a + half * stride, *const corner = below + half;
   if (!Factor(pool, a, half, stride)) return false;
   Solve(pool, System{half, rest, stride, 1, 1, stride, true, false}, a, below);

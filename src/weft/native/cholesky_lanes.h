@@ -1,6 +1,7 @@
 // Included once for each width of vectors: small matrices, factored alone or one in each lane.
 
 #include "dot_lanes.h"
+#include "solve_lanes.h"
 
 // Writes the lower triangle of (x + x^T) / 2, and some elements above it.
 template <class T>
@@ -19,35 +20,59 @@ void Symmetrize(const T* x, int64_t n, T* to) {
   }
 }
 
-// Factors n rows, at most kBase, of one matrix; returns false if it is not positive definite. The
-// transpose is factored, whose rows are long where those of the factor are short. The elements above
-// the diagonal change.
+// Factors a square of a panel, whose rows hold columns of the matrix. Returns false if the matrix is not
+// positive definite. The elements of a row before its diagonal change.
 template <class T>
-bool FactorBase(T* a, int64_t n, int64_t stride) {
+WEFT_INLINE bool FactorSquare(T* x, int64_t n) {
   using V = Lanes<T>;
-  constexpr int64_t kParts = (kBase + kLanes<T> - 1) / kLanes<T>;
-  V columns[kParts][kBase + kLanes<T>];
-  const int64_t parts = (n + kLanes<T> - 1) / kLanes<T>;
-  const auto used = [&](int64_t part) { return std::min(kLanes<T>, n - part * kLanes<T>); };
-  for (int64_t part = 0; part < parts; ++part) {
-    LoadLanes(a + part * kLanes<T> * stride, stride, n, used(part), columns[part]);
-  }
+  constexpr int64_t kWide = kVectors * kLanes<T>;
+  T head = x[0];
   for (int64_t k = 0; k < n; ++k) {
-    const int64_t own = k / kLanes<T>;
-    const T head = columns[own][k][k % kLanes<T>];
     if (!(head > 0)) return false;
+    T* const row = x + k * kWide;
     const T root = std::sqrt(head), inverse = 1 / root;
-    for (int64_t part = own; part < parts; ++part) columns[part][k] *= inverse;
-    columns[own][k][k % kLanes<T>] = root;
-    for (int64_t part = own; part < parts; ++part) {
-      V* const to = columns[part];
-      const V row = to[k];
-      const int64_t last = std::min(n, (part + 1) * kLanes<T>);
-      for (int64_t i = k + 1; i < last; ++i) to[i] -= columns[i / kLanes<T>][k][i % kLanes<T>] * row;
+    if (k + 1 < n) {  // computed alone, as the next step waits for it
+      const T factor = row[k + 1] * inverse;
+      head = row[kWide + k + 1] - factor * factor;
+    }
+    for (int64_t at = k / kLanes<T> * kLanes<T>; at < kWide; at += kLanes<T>) {
+      const V scaled = Load<V>(row + at) * inverse;
+      std::memcpy(row + at, &scaled, sizeof(scaled));
+    }
+    row[k] = root;
+    for (int64_t i = k + 1; i < n; ++i) {
+      T* const other = x + i * kWide;
+      for (int64_t at = i / kLanes<T> * kLanes<T>; at < kWide; at += kLanes<T>) {
+        const V rest = Load<V>(other + at) - row[i] * Load<V>(row + at);
+        std::memcpy(other + at, &rest, sizeof(rest));
+      }
     }
   }
-  for (int64_t part = 0; part < parts; ++part) {
-    StoreLanes(columns[part], stride, n, used(part), a + part * kLanes<T> * stride);
+  return true;
+}
+
+// Factors n rows, at most kRows, of one matrix; returns false if it is not positive definite. The
+// elements above the diagonal change.
+//
+// As many rows as a panel has lanes are computed at once, one in each lane. Each element is read and
+// written only once.
+template <class T>
+bool FactorRows(T* a, int64_t n, int64_t stride) {
+  constexpr int64_t kWide = kVectors * kLanes<T>;
+  alignas(64) T panel[kRows * kWide];
+  for (int64_t first = 0; first < n; first += kWide) {
+    const int64_t rows = std::min(kWide, n - first);
+    T *const at = a + first * stride, *const square = panel + first * kWide;
+    PackColumns(at, stride, first + rows, rows, kWide, panel);
+    SolvePanel<kVectors, true>(System{first, kWide, stride, 1, kWide, 1, true, false}, a, panel);
+    ForRows(rows, [&](auto count, int64_t row) {
+      constexpr int kCount = count;
+      const T* from[kCount];
+      for (int r = 0; r < kCount; ++r) from[r] = panel + row + r;
+      SubtractRows<kCount, kVectors>(from, kWide, 0, first, panel, square + row * kWide);
+    });
+    if (!FactorSquare(square, rows)) return false;
+    CopyTransposed(panel, kWide, first + rows, rows, at, stride);
   }
   return true;
 }

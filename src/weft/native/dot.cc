@@ -92,7 +92,10 @@ WEFT_INLINE void Dot<T>::Run(int64_t part) const {
     } else {
       PackPanel(from + begin * right_row + column, right_row, end - begin, columns, wide, panel);
     }
-    MultiplyPanel<T, kBytes>(one, column, first, last, begin, end, panel);
+    for (int64_t at = begin; at < end; at += terms) {
+      MultiplyPanel<T, kBytes>(one, column, first, last, at, std::min(end, at + terms),
+                               panel + (at - begin) * wide);
+    }
   }
 }
 

@@ -39,115 +39,17 @@ struct SolveJob {
 namespace weft {
 namespace {
 
-// A few equations, and many right sides, of which a part is a panel of columns.
-template <class T>
-struct Panel {
-  System system;
-  const T* e;
-  T* x;
-
-  template <int kBytes>
-  WEFT_INLINE void Run(int64_t part) const;
-};
-
-// Solves equations `first` to `first + kRows` for one panel. Those before them, in the order of the
-// solution, are solved.
-template <class T, int kBytes, int kColumns, bool kLower, int kRows>
-WEFT_INLINE void SolveRows(const System& s, const T* e, int64_t first, T* panel) {
-  using V = typename Vector<T, kBytes>::V;
-  constexpr int64_t kLanes = Vector<T, kBytes>::kLanes, kWide = kColumns * kLanes;
-  constexpr T kLeast = std::numeric_limits<T>::min();  // of normal numbers
-  const int64_t begin = kLower ? 0 : first + kRows, end = kLower ? first : s.n;
-  T* const to = panel + first * kWide;
-  const T* from[kRows];
-  V x[kRows][kColumns] = {};
-  for (int r = 0; r < kRows; ++r) from[r] = e + (first + r) * s.row;
-  for (int64_t p = begin; p < end; ++p) {
-    V y[kColumns];
-    for (int j = 0; j < kColumns; ++j) y[j] = Load<V>(panel + p * kWide + j * kLanes);
-    for (int r = 0; r < kRows; ++r) {
-      const T factor = from[r][p * s.column];
-      for (int j = 0; j < kColumns; ++j) x[r][j] += factor * y[j];
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {  // sums before they are subtracted are smaller, and more exact
-    for (int j = 0; j < kColumns; ++j) x[r][j] = Load<V>(to + r * kWide + j * kLanes) - x[r][j];
-  }
-#pragma GCC unroll 6
-  for (int t = 0; t < kRows; ++t) {
-    const int r = kLower ? t : kRows - 1 - t;
-    if (!s.unit) {
-      const T head = from[r][(first + r) * s.column], inverse = 1 / head;
-      if (std::fabs(inverse) >= kLeast && std::fabs(head) >= kLeast) {
-        for (int j = 0; j < kColumns; ++j) x[r][j] *= inverse;
-      } else {  // the inverse is not exact, or infinite
-        for (int j = 0; j < kColumns; ++j) x[r][j] /= head;
-      }
-    }
-#pragma GCC unroll 6
-    for (int i = t + 1; i < kRows; ++i) {
-      const int q = kLower ? i : kRows - 1 - i;
-      const T factor = from[q][(first + r) * s.column];
-      for (int j = 0; j < kColumns; ++j) x[q][j] -= factor * x[r][j];
-    }
-    std::memcpy(to + r * kWide, x[r], sizeof(x[r]));
-  }
-}
-
-template <class T, int kBytes, int kColumns, bool kLower>
-WEFT_INLINE void SolvePanel(const System& s, const T* e, T* panel) {
-  const int64_t rest = s.n % kPixels, whole = s.n - rest;  // the last ones in the matrix are left
-  const auto solve_rest = [&] {
-    for (int64_t t = 0; t < rest; ++t) {
-      SolveRows<T, kBytes, kColumns, kLower, 1>(s, e, kLower ? whole + t : s.n - 1 - t, panel);
-    }
-  };
-  if (!kLower) solve_rest();
-  for (int64_t t = 0; t < whole; t += kPixels) {
-    const int64_t first = kLower ? t : whole - kPixels - t;
-    SolveRows<T, kBytes, kColumns, kLower, kPixels>(s, e, first, panel);
-  }
-  if (kLower) solve_rest();
-}
-
-template <class T>
-template <int kBytes>
-WEFT_INLINE void Panel<T>::Run(int64_t part) const {
-  constexpr int64_t kLanes = Vector<T, kBytes>::kLanes, kWide = kVectors * kLanes;
-  const int64_t column = part * kWide, columns = std::min(kWide, system.k - column);
-  const int64_t wide = columns <= kLanes ? kLanes : kWide, n = system.n;
-  T* const at = x + column * system.step;
-  alignas(64) T panel[kEquations * kWide];
-  const bool by_rows = system.step == 1;
-  if (by_rows) {
-    PackPanel<T>(at, system.line, n, columns, wide, panel);
-  } else {
-    WEFT_PICK(PackColumns<T>)(at, system.step, n, columns, wide, panel);
-  }
-  const auto solve = [&](auto lower) {
-    if (wide == kLanes) {
-      SolvePanel<T, kBytes, 1, lower>(system, e, panel);
-    } else {
-      SolvePanel<T, kBytes, kVectors, lower>(system, e, panel);
-    }
-  };
-  system.lower ? solve(std::true_type{}) : solve(std::false_type{});
-  if (!by_rows) return WEFT_PICK(CopyTransposed<T>)(panel, wide, n, columns, at, system.step);
-  for (int64_t i = 0; i < n; ++i) std::copy_n(panel + i * wide, columns, at + i * system.line);
-}
-
 template <class T>
 void SolveAll(ffi::ThreadPool* pool, System s, const T* e, T* x) {
   const int64_t n = s.n, k = s.k;
   if (n <= kEquations) {
-    static const int bytes = VectorBytes();
-    static const auto run = RunWith<Panel<T>>(bytes);
-    const int64_t wide = kVectors * bytes / sizeof(T), parts = (k + wide - 1) / wide;
+    const int64_t wide = kVectors * LaneBytes() / sizeof(T), parts = (k + wide - 1) / wide;
     const int64_t together = std::max<int64_t>(1, kProducts / (n * n * wide));
     const int64_t pieces = pool && n * n * k >= 2 * kProducts ? (parts + together - 1) / together : 1;
-    const Panel<T> job{s, e, x};
     const auto run_piece = [&](int64_t piece) {
-      for (int64_t i = parts * piece / pieces; i < parts * (piece + 1) / pieces; ++i) run(job, i);
+      for (int64_t i = parts * piece / pieces; i < parts * (piece + 1) / pieces; ++i) {
+        WEFT_PICK(SolveColumns<T>)(s, e, x, i);
+      }
     };
     return pieces == 1 ? run_piece(0) : ForEach(*pool, pieces, run_piece);
   }
