@@ -17,6 +17,8 @@ from weft.numpy.indexing import PLAIN, getitem_with
 from weft.numpy.manipulation import concatenate, moveaxis
 from weft.numpy.promotion import (
     as_array,
+    as_array_beside,
+    as_arrays_together,
     as_inexact,
     as_operand,
     axes_of,
@@ -88,7 +90,7 @@ def diff(
     edge = [1 if i == axis else m for i, m in enumerate(x.shape)]
     parts = [
         broadcast_in_dim(p, edge, ()) if not p.ndim else p
-        for p in (as_array(p, "diff") for p in (prepend, x, append) if p is not None)
+        for p in as_arrays_together("diff", *[p for p in (prepend, x, append) if p is not None])
     ]
     x = concatenate(parts, axis) if len(parts) > 1 else x
     for _ in range(n):
@@ -124,7 +126,7 @@ def ediff1d(
     if dtypes.is_bool(x.dtype):
         raise DtypeError(f"ediff1d: operands must be numbers; got {x.aval}. Hint: x.astype(int).")
     later, earlier = split_neighbors(reshape(x, (x.size,)), 0)
-    around = [None if p is None else as_array(p, "ediff1d") for p in (to_begin, to_end)]
+    around = [None if p is None else as_array_beside("ediff1d", p, x) for p in (to_begin, to_end)]
     around = [None if p is None else reshape(ops.convert(p, x.dtype), (p.size,)) for p in around]
     parts = [p for p in (around[0], ops.sub(later, earlier), around[1]) if p is not None]
     return concatenate(parts) if len(parts) > 1 else parts[0]

@@ -19,6 +19,8 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import (
     PLANS,
     as_array,
+    as_array_beside,
+    as_arrays_together,
     as_operand,
     axes_of,
     broadcast_avals,
@@ -826,10 +828,10 @@ def piecewise(
         )
     otherwise = funs.pop() if extra else 0
     apply = lambda fun: fun(x, *args, **kw) if callable(fun) else fun
-    out = ops.convert(as_array(apply(otherwise)), x.dtype)
+    out = ops.convert(as_array_beside("piecewise", apply(otherwise), x), x.dtype)
     out = ops.add(*promote_operands("piecewise", out, full(x.shape, 0, x.dtype)))
     for condition, fun in zip(conditions, funs, strict=True):
-        value = ops.convert(as_array(apply(fun)), x.dtype)
+        value = ops.convert(as_array_beside("piecewise", apply(fun), x), x.dtype)
         out = choose_operands(condition, value, out)
     return out
 
@@ -948,7 +950,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     >>> jnp.array_equal(x, x), jnp.array_equal(x, x, equal_nan=True)
     (Array(False, dtype=bool), Array(True, dtype=bool))
     """
-    x, y = as_array(a1, "array_equal"), as_array(a2, "array_equal")
+    x, y = as_arrays_together("array_equal", a1, a2)
     if x.shape != y.shape:
         return full((), False, np.dtype(bool))
     return is_equal_everywhere(x, y, bool(equal_nan))
@@ -984,7 +986,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     >>> jnp.array_equiv(jnp.ones(2), jnp.ones(3))
     Array(False, dtype=bool)
     """
-    x, y = as_array(a1, "array_equiv"), as_array(a2, "array_equiv")
+    x, y = as_arrays_together("array_equiv", a1, a2)
     try:
         x, y = broadcast_operands("array_equiv", x, y)
     except ShapeError:

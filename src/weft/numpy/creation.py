@@ -174,6 +174,17 @@ def asarray(
         raise
 
 
+def asarray_beside(values: Any, like: Any) -> Any:
+    """Return `asarray(values)` of values that are put into `like`.
+
+    Integers that the default dtype cannot hold get the dtype of `like`.
+    """
+    try:
+        return asarray(values)
+    except OverflowError:
+        return asarray(values, like.dtype)
+
+
 def parse_value(x: Any, dtype: np.dtype | None) -> Any:
     """Whatever `array` takes as an Array or a tracer; in `dtype` where it costs nothing."""
     if type(x) in ARRAYS or isinstance(x, Tracer):
@@ -601,7 +612,7 @@ def full(
     shape = shape_of("full", shape)
     fill_value = as_operand("full", fill_value)
     dtype = None if dtype is None else dtypes.check_user_dtype(dtype, "full")
-    if type(fill_value) is int and fill_value.bit_length() > 63:
+    if dtype is None and type(fill_value) is int and fill_value.bit_length() > 63:
         raise OverflowError(f"full: an integer must fit 64 bits; got {fill_value}.")
     by_host = type(fill_value) in NUMBERS and is_written_by_host(shape)
     if by_host and not is_truncated(fill_value, dtype):

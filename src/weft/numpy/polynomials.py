@@ -17,7 +17,13 @@ from weft.numpy.grids import vander
 from weft.numpy.linalg import eigvals, inv, lstsq
 from weft.numpy.manipulation import concatenate
 from weft.numpy.products import matmul
-from weft.numpy.promotion import as_array, as_inexact, drop_weak_type, promote_operands
+from weft.numpy.promotion import (
+    as_array,
+    as_arrays_together,
+    as_inexact,
+    drop_weak_type,
+    promote_operands,
+)
 from weft.numpy.reductions import sum
 from weft.numpy.sorting import argsort
 from weft.numpy.ufuncs import sqrt
@@ -31,7 +37,7 @@ from weft.xla.typing import Array, ArrayLike
 
 def promote_coefficients(op: str, *ps: Any, inexact: bool = False) -> list:
     """Polynomials in their common dtype; a number is a constant one."""
-    arrays = [as_array(p, op) for p in ps]
+    arrays = as_arrays_together(op, *ps)
     if any(p.ndim > 1 for p in arrays):
         got = ", ".join(str(p.aval) for p in arrays)
         raise ShapeError(f"{op}: polynomials must be vectors; got {got}.")
@@ -286,7 +292,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 3]))
     Array([ 3, 11], dtype=int32)
     """
-    p, x = as_array(p, "polyval"), as_array(x, "polyval")
+    p, x = as_arrays_together("polyval", p, x)
     if not p.ndim:
         raise ShapeError(f"polyval: p must be a vector of coefficients; got {p.aval}.")
     p, x = map(drop_weak_type, promote_operands("polyval", p, x, shaped=False))
