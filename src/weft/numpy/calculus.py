@@ -11,7 +11,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.choice import clip, isfinite, literal_like, where
+from weft.numpy.choice import clip, isfinite, literal_like, subtract_integers, where
 from weft.numpy.elementwise import mod
 from weft.numpy.indexing import PLAIN, getitem_with
 from weft.numpy.manipulation import concatenate, moveaxis
@@ -26,7 +26,7 @@ from weft.numpy.promotion import (
     drop_weak_type,
     promote_operands,
 )
-from weft.numpy.reductions import compute_widely, widen_dtype
+from weft.numpy.reductions import compute_widely, subtract_least, widen_dtype
 from weft.numpy.sorting import search_by_halving
 from weft.numpy.ufuncs import maximum
 from weft.primitives import elementwise as ops
@@ -39,6 +39,13 @@ from weft.run.operation import operation
 from weft.xla.typing import Array, ArrayLike
 
 # --- differences ----------------------------------------------------------------------------
+
+
+def keep_apart(x: Any) -> Any:
+    """Return an array for its differences: integers that floats would round, less the least."""
+    if not x.ndim or not dtypes.is_integer(x.dtype) or x.aval.weak_type:
+        return x
+    return subtract_least(x, tuple(range(x.ndim)), dtypes.default_float())
 
 
 def split_neighbors(x: Any, axis: int) -> tuple[Any, Any]:
@@ -170,9 +177,8 @@ def gradient(
     [(2, 3), (2, 3)]
     """
     places = [as_array(v, "gradient") for v in varargs]
-    x, *places = promote_operands(
-        "gradient", as_array(f, "gradient"), *places, inexact=True, shaped=False
-    )
+    given = [keep_apart(v) for v in (as_array(f, "gradient"), *places)]
+    x, *places = promote_operands("gradient", *given, inexact=True, shaped=False)
     if not places:
         x, *places = promote_operands("gradient", x, as_array(1.0), shaped=False)
     axes = axes_of("gradient", axis, x.ndim)
@@ -267,9 +273,8 @@ def trapezoid(
         y, dx = drop_weak_type(as_inexact("trapezoid", y)), as_array(dx, "trapezoid")
         y, dx = promote_operands("trapezoid", y, dx, shaped=False)
         return compute_widely(lambda y, dx: add_trapezoids(y, None, dx, axis), y, dx)
-    y, x = promote_operands(
-        "trapezoid", as_array(y, "trapezoid"), as_array(x, "trapezoid"), inexact=True, shaped=False
-    )
+    y, x = as_array(y, "trapezoid"), keep_apart(as_array(x, "trapezoid"))
+    y, x = promote_operands("trapezoid", y, x, inexact=True, shaped=False)
     y, x = drop_weak_type(y), drop_weak_type(x)
     return compute_widely(lambda y, x: add_trapezoids(y, x, None, axis), y, x)
 
@@ -341,6 +346,24 @@ def unwrap(
 
 
 # --- tables ---------------------------------------------------------------------------------
+
+
+def keep_together(x: Any, xp: Any) -> tuple[Any, Any]:
+    """Return coordinates as floats from the first of `xp`, if both are long integers."""
+    whole = dtypes.is_integer(x.dtype) and dtypes.is_integer(xp.dtype)
+    if not whole or (x.aval.weak_type and xp.aval.weak_type):
+        return x, xp
+    x, xp = promote_operands("interp", x, xp, shaped=False)
+    dtype = dtypes.default_float()
+    if dtypes.itemsize_bits(x.dtype) <= int(dtypes.finfo(dtype).nmant) + 1:
+        return x, xp
+    first = xp[0]
+
+    def measure(v: Any) -> Any:
+        distance = ops.convert(subtract_integers(v, broadcast_in_dim(first, v.shape, ())), dtype)
+        return where(v < first, -distance, distance)
+
+    return measure(x), measure(xp)
 
 
 @operation(static=("left", "right"), name="interp")
@@ -425,7 +448,8 @@ def interp(
             "interp: xp and fp must be vectors of the same length, 1 at least; "
             f"got {xp.aval}, {fp.aval}."
         )
-    x, xp = promote_operands("interp", as_array(x, "interp"), xp, inexact=True, shaped=False)
+    x, xp = keep_together(as_array_beside("interp", x, xp), xp)
+    x, xp = promote_operands("interp", x, xp, inexact=True, shaped=False)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"interp: x and xp must be real; got {x.aval}, {xp.aval}.")
     fp = as_inexact("interp", fp)

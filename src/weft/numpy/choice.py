@@ -839,6 +839,13 @@ def piecewise(
 # --- whether arrays agree -------------------------------------------------------------------
 
 
+def subtract_integers(x: Any, y: Any) -> Any:
+    """Return the distances of integers, unsigned, so that none overflows."""
+    unsigned = np.dtype(f"uint{dtypes.itemsize_bits(x.dtype)}")
+    above, below = (ops.convert(hold(x, y), unsigned) for hold in (ops.max, ops.min))
+    return ops.sub(above, below)
+
+
 @operation(static=("equal_nan",))
 def isclose(
     a: ArrayLike,
@@ -876,12 +883,16 @@ def isclose(
     x, y = broadcast_operands("isclose", as_array(x), as_array(y))
     if dtypes.is_extended(x.dtype):
         return ops.eq(x, y)
+    distance = None
     if not dtypes.is_inexact(x.dtype):
+        if dtypes.is_integer(x.dtype):
+            distance = subtract_integers(x, y)
         x, y = promote_operands("isclose", x, y, inexact=True)
     real = dtypes.real_dtype(x.dtype)
     rtol, atol = (ops.convert(t, real) for t in (rtol, atol))
     bound = ops.add(atol, ops.mul(rtol, ops.abs(y)))
-    near = ops.le(*broadcast_operands("isclose", ops.abs(ops.sub(x, y)), bound))
+    distance = ops.abs(ops.sub(x, y)) if distance is None else ops.convert(distance, real)
+    near = ops.le(*broadcast_operands("isclose", distance, bound))
     finite = ops.bitwise_and(isfinite(x), isfinite(y))
     out = ops.select(finite, near, ops.eq(x, y))
     if equal_nan:
