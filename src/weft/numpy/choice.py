@@ -412,7 +412,9 @@ def signbit(x: ArrayLike, /) -> Array:
     if not dtypes.is_float(x.dtype):
         x = drop_weak_type(x)
         return ops.lt(x, literal_like(0, x)) if dtypes.is_signed(x.dtype) else fill_answer(x, False)
-    bits = np.dtype(f"int{8 * x.dtype.itemsize}")
+    if float(dtypes.finfo(x.dtype).min) > 0:  # float8_e8m0fnu has no sign
+        return fill_answer(x, False)
+    bits = dtypes.from_short_name(f"i{dtypes.itemsize_bits(x.dtype)}")
     return ops.lt(bitcast_convert_type(x, bits), literal(0, bits))
 
 

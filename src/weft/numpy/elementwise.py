@@ -1453,6 +1453,9 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """
     x = promotion.as_inexact("frexp", x)
     check_real("frexp", x)
+    if x.dtype.itemsize == 1:  # formats of a byte have no infinity, or no sign
+        fraction, exponent = split_exponent(ops.convert(x, np.dtype(np.float32)))
+        return ops.convert(fraction, x.dtype), exponent
     return split_exponent(x)
 
 
@@ -1512,6 +1515,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     check_real("ldexp", x)
     if dtypes.is_inexact(n.dtype):
         raise DtypeError(f"ldexp: x2 must be integers; got {n.aval}.")
+    if x.dtype.itemsize < 4:  # rounded once
+        return ops.convert(ldexp(ops.convert(x, np.dtype(np.float32)), n), x.dtype)
     word, mantissa, bias = describe_float(x.dtype)
     n = ops.convert(n, dtypes.default_int())
     limit = 3 * (bias - 1)
