@@ -1033,18 +1033,20 @@ def space_evenly(
     whole = space_integers(start, stop, num, parts, dtype)
     start, stop = promote_ends("linspace", start, stop)
     computed = start.dtype
+    if dtypes.is_float(computed) and computed.itemsize < 4:  # it may not hold all of the numbers
+        start, stop = [ops.convert(x, np.dtype(np.float32)) for x in (start, stop)]
     step = ops.sub(stop, start)
     if isinstance(parts, SymbolicSize) or parts > 0:
         step = ops.div(step, layout.literal_size(parts, step))
     elif num == 0 or endpoint:
-        step = layout.full((), float("nan"), computed)
+        step = layout.full((), float("nan"), start.dtype)
     out = interpolate_ends(start, stop, num, parts) if whole is None else whole
     if dtype is not None:
         if whole is None and dtypes.is_integer(dtype) and dtypes.is_float(computed):
             out = ops.floor(out)
-        out = ops.convert(out, dtype)
+    out = ops.convert(out, computed if dtype is None else dtype)
     out = place_axis("linspace", out, axis)
-    return (out, step) if retstep else out
+    return (out, ops.convert(step, computed)) if retstep else out
 
 
 def read_whole(x: Any) -> Any:

@@ -864,6 +864,8 @@ def split_groups(x: Any, sizes: Any, ragged: int, outer: Sequence[int]) -> Any:
 
     `sizes` is (*outer, groups), its axes but the last being axes `outer` of `x`.
     """
+    if dtypes.itemsize_bits(typeof(sizes).dtype) < 32:  # which may not hold the sums of sizes
+        sizes = layout.convert(sizes, np.dtype(np.int32))
     aval, groups = typeof(sizes), typeof(sizes).shape[-1]
     before = le(*(layout.broadcasted_iota(aval.dtype, (groups, groups), axis) for axis in (0, 1)))
     ends = dot(
