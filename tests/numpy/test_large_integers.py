@@ -40,7 +40,6 @@ np.outer(X, S)
 np.kron(X, S)
 np.stack([X[0], S])
 np.hstack([X, S])
-np.polyval(X, S)
 np.max(X, initial=S)
 np.min(X, initial=S, where=X > 1)
 np.sum(X, initial=S)
@@ -69,6 +68,17 @@ OWN = {
 LARGE = {"uint32": 2**32 - 1, "uint64": 2**64 - 1, "int64": 2**62, "float32": 2**40}
 
 
+def find_exact(text, x, s):
+    """Return the result of a call by NumPy; None if it refuses the call."""
+    if text in OWN:
+        return np.asarray(OWN[text](x, x.dtype.type(s)))
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(eval(text, {"np": np, "X": x, "S": s}))
+    except (TypeError, ValueError):
+        return None
+
+
 @pytest.mark.parametrize("dtype", LARGE)
 @pytest.mark.filterwarnings("ignore")
 def test_numbers_that_only_the_dtype_of_the_array_holds(dtype):
@@ -77,13 +87,9 @@ def test_numbers_that_only_the_dtype_of_the_array_holds(dtype):
     wrong = []
     with weft.enable_x64(dtype.endswith("64")):
         for text in [*BESIDE.strip().split("\n"), *OWN]:
-            if "bitwise" in text and dtype == "float32":
+            want = find_exact(text, x, s)
+            if want is None:
                 continue
-            if text in OWN:
-                want = np.asarray(OWN[text](x, x.dtype.type(s)))
-            else:
-                with np.errstate(all="ignore"):
-                    want = np.asarray(eval(text, {"np": np, "X": x, "S": s}))
 
             def fun(v, text=text):
                 return eval(text, {"np": jnp, "jnp": jnp, "lax": lax, "X": v, "S": s})
@@ -92,7 +98,8 @@ def test_numbers_that_only_the_dtype_of_the_array_holds(dtype):
             for call in (fun,) if static else (fun, weft.jit(fun)):
                 try:
                     got = np.asarray(call(jnp.asarray(x)))
-                    np.testing.assert_allclose(got.astype(float), want.astype(float), 1e-6)
+                    kind = got.dtype if got.dtype == x.dtype else float  # modulo 2**bits
+                    np.testing.assert_allclose(got.astype(kind), want.astype(kind), 1e-6)
                 except Exception as error:
                     wrong.append(f"{text}: {' '.join(str(error).split())[:200]}")
     assert not wrong, "\n".join(wrong)
