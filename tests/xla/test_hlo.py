@@ -57,7 +57,8 @@ def compile_constant(values):
     hlo.function("main", [], lambda: [hlo.constant(values, aval)], "public")
     here = on_device(all_devices()[0], False)
     loaded, _ = compile_text(hlo.module("m"), here)
-    return 
+    (out,) = Executable(loaded, Jaxpr((), [], [Var(aval)], []), here)()
+    return out
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=lambda d: np.dtype(d).name)

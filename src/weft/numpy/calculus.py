@@ -176,8 +176,7 @@ def gradient(
     >>> [x.shape for x in jnp.gradient(jnp.ones((2, 3)))]
     [(2, 3), (2, 3)]
     """
-    places = [as_array(v, "gradient") for v in varargs]
-    given = [keep_apart(v) for v in (as_array(f, "gradient"), *places)]
+    given = [keep_apart(v) for v in as_arrays_together("gradient", f, *varargs)]
     x, *places = promote_operands("gradient", *given, inexact=True, shaped=False)
     if not places:
         x, *places = promote_operands("gradient", x, as_array(1.0), shaped=False)
@@ -270,7 +269,8 @@ def trapezoid(
     Array(6.5, dtype=float32)
     """
     if x is None:
-        y, dx = drop_weak_type(as_inexact("trapezoid", y)), as_array(dx, "trapezoid")
+        y = drop_weak_type(as_inexact("trapezoid", y))
+        dx = as_array_beside("trapezoid", dx, y)
         y, dx = promote_operands("trapezoid", y, dx, shaped=False)
         return compute_widely(lambda y, dx: add_trapezoids(y, None, dx, axis), y, dx)
     y, x = as_array(y, "trapezoid"), keep_apart(as_array(x, "trapezoid"))
@@ -329,7 +329,7 @@ def unwrap(
         raise DtypeError(f"unwrap: operands must be real; got {x.aval}.")
     axis = axis_of("unwrap", axis, x.ndim)
     dtype = dtypes.result_type(x, period)
-    x, period = ops.convert(x, dtype), ops.convert(as_array(period, "unwrap"), dtype)
+    x, period = ops.convert(x, dtype), ops.convert(as_array_beside("unwrap", period, x), dtype)
     whole = dtypes.is_integer(dtype)
     half = period // 2 if whole else period / 2
     step = ops.sub(*split_neighbors(x, axis))
@@ -372,7 +372,7 @@ def interpolate_table(
 ) -> Any:
     """`interp` of arrays; `ends` has the values on both sides, None for the nearest point's."""
     if period is not None:
-        period = abs(ops.convert(as_array(period), x.dtype))
+        period = abs(ops.convert(as_array_beside("interp", period, x), x.dtype))
         x, xp = mod(x, period), mod(xp, period)
         xp, fp = sort_together((xp, fp), 0, num_keys=1)
         xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])

@@ -1200,9 +1200,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> jnp.fmax(jnp.array([1.0, np.nan]), 2.0)
     Array([2., 2.], dtype=float32)
     """
-    x, y = promotion.promote_operands(
-        "fmax", promotion.as_array(x1, "fmax"), promotion.as_array(x2, "fmax")
-    )
+    x, y = promotion.promote_operands("fmax", *promotion.as_arrays_together("fmax", x1, x2))
     return ops.select(ops.bitwise_or(greater(x, y), ops.ne(y, y)), x, y)
 
 
@@ -1227,9 +1225,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> jnp.fmin(jnp.array([1.0, np.nan]), 2.0)
     Array([1., 2.], dtype=float32)
     """
-    x, y = promotion.promote_operands(
-        "fmin", promotion.as_array(x1, "fmin"), promotion.as_array(x2, "fmin")
-    )
+    x, y = promotion.promote_operands("fmin", *promotion.as_arrays_together("fmin", x1, x2))
     return ops.select(ops.bitwise_or(greater(y, x), ops.ne(y, y)), x, y)
 
 

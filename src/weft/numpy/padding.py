@@ -44,8 +44,9 @@ def median(x: Any, axis: int, keepdims: bool) -> Any:
     low, high, last = (
         slicing.slice_in_dim(x, i, i + 1, 1, axis) for i in ((n - 1) // 2, n // 2, n - 1)
     )
-    middle = add(*[mul(v, literal(0.5, x.dtype)) for v in (low, high)])
-    return select(ne(last, last), last, middle)
+    wide = reductions.widen_dtype(x.dtype)
+    middle = mul(add(convert(low, wide), convert(high, wide)), literal(0.5, wide))
+    return select(ne(last, last), last, convert(middle, x.dtype))
 
 
 STATISTICS: dict[str, Callable] = {

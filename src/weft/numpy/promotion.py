@@ -305,6 +305,8 @@ def strengthen_array(x: Any) -> Any:
 
 def is_nonzero(x: Any, op: str = "bool") -> Any:
     """x != 0, as a truth value."""
+    if type(x) is int and x.bit_length() > 31:  # which the default dtype may not hold
+        return True
     dtype = typeof(x, op).dtype
     if dtypes.is_bool(dtype):
         return x

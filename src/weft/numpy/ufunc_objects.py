@@ -20,7 +20,15 @@ from weft.errors import ShapeError
 from weft.numpy import choice, creation, functional, reductions, ufuncs, views
 from weft.numpy.choice import where
 from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis
-from weft.numpy.promotion import as_array, as_array_beside, axes_of, axis_of, is_nonzero, refuse_out
+from weft.numpy.promotion import (
+    as_array,
+    as_array_beside,
+    as_arrays_together,
+    axes_of,
+    axis_of,
+    is_nonzero,
+    refuse_out,
+)
 from weft.options import config
 from weft.primitives import cumulative as running
 from weft.primitives import elementwise as ops
@@ -253,7 +261,7 @@ class ufunc(metaclass=UfuncType):
     def outer(self, A: Any, B: Any, /) -> Any:
         """The function of each element of A with each of B."""
         op = self.require("outer")
-        return self.outer_of_arrays(as_array(A, op), as_array(B, op))
+        return self.outer_of_arrays(*as_arrays_together(op, A, B))
 
     @functools.cached_property
     def outer_of_arrays(self) -> Callable:

@@ -689,6 +689,8 @@ betainc = definitions.define_function(
     [0.     0.6875 1.    ]
     """,
 )
+
+
 def define_log_beta(name: str, upper: bool) -> Callable:
     """Return the function log I(x; a, b) of a, b and x, or with `upper` log(1 - I(x; a, b)).
 

@@ -336,21 +336,13 @@ beta = define_distribution(
         (x >= 0) & (x <= 1), lambda x: special.betainc(a, b, x), x, 0.5, jnp.where(x > 0, 1, 0)
     ),
     logcdf=lambda x, a, b: evaluate_inside(
-        (x > 0) & (x <= 1),
-        lambda x: log_beta_lower(a, b, x),
-        x,
-        0.5,
-        jnp.where(x > 0, 0, -INF),
+        (x > 0) & (x <= 1), lambda x: log_beta_lower(a, b, x), x, 0.5, jnp.where(x > 0, 0, -INF)
     ),
     sf=lambda x, a, b: evaluate_inside(
         (x >= 0) & (x <= 1), lambda x: beta_above(x, a, b), x, 0.5, jnp.where(x > 0, 0, 1)
     ),
     logsf=lambda x, a, b: evaluate_inside(
-        (x >= 0) & (x < 1),
-        lambda x: log_beta_upper(a, b, x),
-        x,
-        0.5,
-        jnp.where(x > 0, -INF, 0),
+        (x >= 0) & (x < 1), lambda x: log_beta_upper(a, b, x), x, 0.5, jnp.where(x > 0, -INF, 0)
     ),
 )
 
