@@ -1041,10 +1041,10 @@ def space_evenly(
     elif num == 0 or endpoint:
         step = layout.full((), float("nan"), start.dtype)
     out = interpolate_ends(start, stop, num, parts) if whole is None else whole
-    if dtype is not None:
-        if whole is None and dtypes.is_integer(dtype) and dtypes.is_float(computed):
-            out = ops.floor(out)
-    out = ops.convert(out, computed if dtype is None else dtype)
+    result = computed if dtype is None else dtype
+    if whole is None and dtypes.is_integer(result) and dtypes.is_float(computed):
+        out = ops.floor(out)
+    out = ops.convert(out, result)
     out = place_axis("linspace", out, axis)
     return (out, ops.convert(step, computed)) if retstep else out
 
