@@ -297,6 +297,10 @@ def concatenate_exprs(parts: Sequence[Expr], axis: int) -> Expr:
     first, *rest = parts
     if not rest:
         return first
+    # XLA:CPU aborts where elements smaller than a byte do not fill one: join them as bytes
+    if dtypes.itemsize_bits(first.dtype) < 8 and dtypes.is_integer(first.dtype):
+        wide = [x.convert(np.dtype(np.int8)) for x in parts]
+        return concatenate_exprs(wide, axis).convert(first.dtype)
     shape = list(first.shape)
     shape[axis] = sum(x.shape[axis] for x in parts)
     out = first.aval.update(shape=tuple(shape))
