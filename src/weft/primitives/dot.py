@@ -521,6 +521,8 @@ def product_dtypes(
     kinds: Sequence[np.dtype] = (dtype, dtype)
     if dtype.itemsize == 1 and dtypes.is_float(dtype):
         kinds = lhs.dtype, rhs.dtype  # neither of them holds the other
+    if dtypes.is_integer(dtype) and dtype in dtypes.PACKED:  # XLA lacks some of such products
+        return [dtypes.whole_byte_dtype(dtype)] * 2, dtypes.whole_byte_dtype(out.dtype), None
     precision = params["precision"]
     algorithm = precision.value if isinstance(precision, DotAlgorithmPreset) else precision
     if not isinstance(algorithm, DotAlgorithm) or not dtypes.is_float(dtype):
