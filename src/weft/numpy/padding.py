@@ -366,7 +366,7 @@ def extend_reflected(x: Any, axis: int, count: int, size: int, mode: str) -> Any
         n = min(count, size)
         edge = slicing.slice_in_dim(x, 0, 1, 1, axis)
         part = layout.rev(slicing.slice_in_dim(x, least, least + n, 1, axis), (axis,))
-        twice = repeat_edge(mul(edge, literal(2, x.dtype)), axis, n)
+        twice = repeat_edge(add(edge, edge), axis, n)
         x = slicing.concatenate([sub(twice, part), x], axis)
         count -= n
     return x

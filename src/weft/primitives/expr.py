@@ -374,6 +374,9 @@ def lower_extremum(op: str, direction: str) -> Callable:
     """Return the lowering of max or min. Complex numbers are ordered by their real parts first."""
 
     def write(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
+        if dtypes.is_integer(aval.dtype) and dtypes.itemsize_bits(aval.dtype) < 4:
+            found = hlo.compare(direction, x, y)  # XLA:CPU takes constants of two bits wrong
+            return hlo.op("stablehlo.select", [found, x, y], [aval])[0]
         if not dtypes.is_complex(aval.dtype):
             return hlo.like(op, x, y)[0]
         x, y = Expr(hlo, x), Expr(hlo, y)

@@ -378,6 +378,10 @@ class Builder:
 
         `floats="TOTALORDER"` puts -0 before 0, and NaN of either sign at the ends.
         """
+        if dtypes.is_integer(x.aval.dtype) and dtypes.itemsize_bits(x.aval.dtype) < 4:
+            # XLA:CPU takes -1 of two bits for another number than an element that is -1
+            wide = dtypes.whole_byte_dtype(x.aval.dtype)
+            x, y = self.convert(x, wide), self.convert(y, wide)
         dtype = x.aval.dtype
         kind = floats if dtypes.is_inexact(dtype) else "UNSIGNED"
         if dtypes.is_integer(dtype) and dtypes.is_signed(dtype):
