@@ -127,6 +127,10 @@ def gamma_log(a, x, upper):
     return mp.log(mp.gammainc(a, *((x, mp.inf) if upper else (0, x)), regularized=True))
 
 
+def beta_log(a, b, x):
+    return mp.log(mp.betainc(a, b, 0, x, regularized=True))
+
+
 FAR = [s * v for v in (0.5, 3, 5, 7, 10, 14, 30, 100, 1e3, 1e4) for s in (1, -1)]
 POSITIVE = [v for v in FAR if v > 0]
 # name: the function, the same in mpmath, points, the highest order of a derivative
@@ -167,6 +171,14 @@ TAILS = {
     ),
     "chi2.logsf": (
         lambda x: stats.chi2.logsf(x, 3.0), lambda x: gamma_log(1.5, x / 2, True), POSITIVE, 1
+    ),
+    "beta.logcdf": (
+        lambda x: stats.beta.logcdf(x, 60.0, 40.0), lambda x: beta_log(60, 40, x),
+        [1e-10, 0.0078125, 0.125, 0.375, 0.5], 2,
+    ),
+    "beta.logsf": (
+        lambda x: stats.beta.logsf(x, 1.5, 80.0), lambda x: beta_log(80, 1.5, 1 - x),
+        [0.125, 0.5, 0.75, 0.875, 1 - 2**-12], 2,
     ),
 }  # fmt: skip
 

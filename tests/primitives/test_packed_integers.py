@@ -47,3 +47,62 @@ def test_packed_integers(name):
     for op, want in OPERATIONS.items():
         exact = np.array([want(int(i), int(j), width) for i, j in zip(a, b, strict=True)])
         np.testing.assert_array_equal(np.asarray(found[op]), exact.astype(dtype), err_msg=op)
+
+
+BESIDE = {
+    "lt": lambda a, b: a < b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "max": max,
+    "min": min,
+    "add": lambda a, b: a + b,
+    "mul": lambda a, b: a * b,
+    "bitwise_xor": lambda a, b: a ^ b,
+}
+
+
+@pytest.mark.parametrize(("name", "low"), [("int2", -2), ("uint2", 0), ("int4", -8)])
+def test_packed_integers_beside_numbers(name, low):
+    """XLA compares an element of two bits with a constant -1 as if they differed."""
+    dtype, width = np.dtype(getattr(ml_dtypes, name)), int(name[-1])
+    numbers = list(range(low, low + 2**width))
+
+    def run(x):
+        return {(op, s): getattr(lax, op)(x, s) for op in BESIDE for s in numbers}
+
+    found = weft.jit(run)(weft.numpy.asarray(np.array(numbers).astype(dtype)))
+    for (op, s), got in found.items():
+        exact = np.array([BESIDE[op](a, s) for a in numbers]).astype(got.dtype)
+        np.testing.assert_array_equal(np.asarray(got), exact, err_msg=f"{op} {s}")
+
+
+@pytest.mark.parametrize("name", ["int2", "uint2", "int4"])
+def test_packed_integers_in_operations_of_several_elements(name):
+    """XLA refuses some of them, or ends the process where rows do not fill bytes."""
+    dtype, width = np.dtype(getattr(ml_dtypes, name)), int(name[-1])
+    rng = np.random.default_rng(0)
+    m = rng.integers(0, 2**width, (5, 7)).astype(dtype)
+    whole, jnp = m.astype(int), weft.numpy
+
+    def run(x):
+        products = [x @ x.T, lax.dot(x, x.T, preferred_element_type=np.int32)]
+        kernel = lax.slice(x, (0, 0), (3, 3))[None, None]
+        windows = lax.conv(x[None, None], kernel, (1, 1), "VALID")[0, 0]
+        keys = lax.sort((x[0], x[1]), num_keys=2)
+        places = jnp.argmax(x, 0), jnp.argmin(x, 1)
+        return products, windows, keys, places, jnp.stack([x[0], x[1], x[2]], axis=1)
+
+    products, windows, keys, places, stacked = weft.jit(run)(jnp.asarray(m))
+    exact = whole @ whole.T
+    np.testing.assert_array_equal(np.asarray(products[0]), exact.astype(dtype))
+    np.testing.assert_array_equal(np.asarray(products[1]), exact)
+    views = np.lib.stride_tricks.sliding_window_view(whole, (3, 3))
+    sums = (views * whole[:3, :3]).sum((2, 3))
+    np.testing.assert_array_equal(np.asarray(windows), sums.astype(dtype))
+    order = np.lexsort((whole[1], whole[0]))
+    np.testing.assert_array_equal(np.asarray(keys[0]), m[0][order])
+    np.testing.assert_array_equal(np.asarray(keys[1]), m[1][order])
+    np.testing.assert_array_equal(np.asarray(places[0]), whole.argmax(0))
+    np.testing.assert_array_equal(np.asarray(places[1]), whole.argmin(1))
+    np.testing.assert_array_equal(np.asarray(stacked), m[:3].T)

@@ -46,21 +46,28 @@ ALL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", ALL, ids=lambda d: np.dtype(d).name)
-def test_constants_survive_compilation(dtype):
-    """XLA returns an array constant of every dtype unchanged."""
+def compile_constant(values):
+    """Return the result of a program that holds an array."""
     from weft.mesh.client import all_devices
-    from weft.primitives.layout import reshape
     from weft.xla.compile import Executable, compile_text
     from weft.xla.placement import on_device
 
-    values = np.array([[0, 1, 2], [3, 1, 0]]).astype(dtype)
-    aval = ShapedArray(values.shape, dtype)
+    aval = ShapedArray(values.shape, values.dtype)
     hlo = Builder()
     hlo.function("main", [], lambda: [hlo.constant(values, aval)], "public")
     here = on_device(all_devices()[0], False)
     loaded, _ = compile_text(hlo.module("m"), here)
     (out,) = Executable(loaded, Jaxpr((), [], [Var(aval)], []), here)()
+    return out
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=lambda d: np.dtype(d).name)
+def test_constants_survive_compilation(dtype):
+    """XLA returns an array constant of every dtype unchanged."""
+    from weft.primitives.layout import reshape
+
+    values = np.array([[0, 1, 2], [3, 1, 0]]).astype(dtype)
+    out = compile_constant(values)
     got = np.asarray(out)
     assert got.dtype == values.dtype
     assert (got.astype(np.complex64) == values.astype(np.complex64)).all()
@@ -70,6 +77,27 @@ def test_constants_survive_compilation(dtype):
 def test_an_array_of_one_value_is_a_splat():
     assert array_text(np.full((2, 2), 3, np.int32), np.dtype(np.int32)) == "3"
     assert array_text(np.zeros((0, 2), np.float32), np.dtype(np.float32)) == ""
+
+
+SIGNED = {
+    "zeros": np.array([0.0, -0.0, 0.0], np.float32),
+    "negative zeros": np.array([-0.0, -0.0], np.float16),
+    "complex zeros": np.array([0j, complex(0, -0.0), complex(-0.0, 0)], np.complex64),
+    "imaginary parts": np.array([complex(1, 0.0), complex(1, -0.0)], np.complex64),
+    "narrow floats": np.array([0, -0.0], ml_dtypes.float8_e4m3fn),
+    "packed floats": np.array([-0.0, 0, -0.0, 0], ml_dtypes.float4_e2m1fn),
+}
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_constants_keep_signs_of_zeros(name):
+    assert np.asarray(compile_constant(SIGNED[name])).tobytes() == SIGNED[name].tobytes()
+
+
+def test_complex_numbers_that_differ_in_a_sign_are_two_constants():
+    signs = 0.0, -0.0
+    roots = weft.jit(lambda: [jnp.sqrt(jnp.full((2,), complex(-1, s))) for s in signs])()
+    assert [complex(v[0]) for v in roots] == [1j, -1j]
 
 
 def test_a_module_reads():

@@ -262,8 +262,8 @@ def one_hot(
     count = check_integer("one_hot", "num_classes", num_classes, 0)
     dtype = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, "one_hot")
     x = jnp.asarray(x)
-    if x.dtype.itemsize < 4 and not dtypes.is_inexact(x.dtype):  # as num_classes may be larger
-        x = x.astype(np.int32)
+    if x.dtype.itemsize < 4:  # it may not hold num_classes, or every number below
+        x = x.astype(np.float32 if dtypes.is_inexact(x.dtype) else np.int32)
     axis = axis_of("one_hot", axis, x.ndim + 1)
     shape = (*x.shape[:axis], count, *x.shape[axis:])
     places = broadcasted_iota(x.dtype, shape, axis)

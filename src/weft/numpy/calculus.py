@@ -11,12 +11,14 @@ from typing import Any
 
 from weft import dtypes
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.choice import clip, isfinite, literal_like, where
+from weft.numpy.choice import clip, isfinite, literal_like, subtract_integers, where
 from weft.numpy.elementwise import mod
 from weft.numpy.indexing import PLAIN, getitem_with
 from weft.numpy.manipulation import concatenate, moveaxis
 from weft.numpy.promotion import (
     as_array,
+    as_array_beside,
+    as_arrays_together,
     as_inexact,
     as_operand,
     axes_of,
@@ -24,7 +26,7 @@ from weft.numpy.promotion import (
     drop_weak_type,
     promote_operands,
 )
-from weft.numpy.reductions import compute_widely, widen_dtype
+from weft.numpy.reductions import compute_widely, subtract_least, widen_dtype
 from weft.numpy.sorting import search_by_halving
 from weft.numpy.ufuncs import maximum
 from weft.primitives import elementwise as ops
@@ -37,6 +39,13 @@ from weft.run.operation import operation
 from weft.xla.typing import Array, ArrayLike
 
 # --- differences ----------------------------------------------------------------------------
+
+
+def keep_apart(x: Any) -> Any:
+    """Return an array for its differences: integers that floats would round, less the least."""
+    if not x.ndim or not dtypes.is_integer(x.dtype) or x.aval.weak_type:
+        return x
+    return subtract_least(x, tuple(range(x.ndim)), dtypes.default_float())
 
 
 def split_neighbors(x: Any, axis: int) -> tuple[Any, Any]:
@@ -88,7 +97,7 @@ def diff(
     edge = [1 if i == axis else m for i, m in enumerate(x.shape)]
     parts = [
         broadcast_in_dim(p, edge, ()) if not p.ndim else p
-        for p in (as_array(p, "diff") for p in (prepend, x, append) if p is not None)
+        for p in as_arrays_together("diff", *[p for p in (prepend, x, append) if p is not None])
     ]
     x = concatenate(parts, axis) if len(parts) > 1 else x
     for _ in range(n):
@@ -124,7 +133,7 @@ def ediff1d(
     if dtypes.is_bool(x.dtype):
         raise DtypeError(f"ediff1d: operands must be numbers; got {x.aval}. Hint: x.astype(int).")
     later, earlier = split_neighbors(reshape(x, (x.size,)), 0)
-    around = [None if p is None else as_array(p, "ediff1d") for p in (to_begin, to_end)]
+    around = [None if p is None else as_array_beside("ediff1d", p, x) for p in (to_begin, to_end)]
     around = [None if p is None else reshape(ops.convert(p, x.dtype), (p.size,)) for p in around]
     parts = [p for p in (around[0], ops.sub(later, earlier), around[1]) if p is not None]
     return concatenate(parts) if len(parts) > 1 else parts[0]
@@ -167,10 +176,8 @@ def gradient(
     >>> [x.shape for x in jnp.gradient(jnp.ones((2, 3)))]
     [(2, 3), (2, 3)]
     """
-    places = [as_array(v, "gradient") for v in varargs]
-    x, *places = promote_operands(
-        "gradient", as_array(f, "gradient"), *places, inexact=True, shaped=False
-    )
+    given = [keep_apart(v) for v in as_arrays_together("gradient", f, *varargs)]
+    x, *places = promote_operands("gradient", *given, inexact=True, shaped=False)
     if not places:
         x, *places = promote_operands("gradient", x, as_array(1.0), shaped=False)
     axes = axes_of("gradient", axis, x.ndim)
@@ -262,12 +269,12 @@ def trapezoid(
     Array(6.5, dtype=float32)
     """
     if x is None:
-        y, dx = drop_weak_type(as_inexact("trapezoid", y)), as_array(dx, "trapezoid")
+        y = drop_weak_type(as_inexact("trapezoid", y))
+        dx = as_array_beside("trapezoid", dx, y)
         y, dx = promote_operands("trapezoid", y, dx, shaped=False)
         return compute_widely(lambda y, dx: add_trapezoids(y, None, dx, axis), y, dx)
-    y, x = promote_operands(
-        "trapezoid", as_array(y, "trapezoid"), as_array(x, "trapezoid"), inexact=True, shaped=False
-    )
+    y, x = as_array(y, "trapezoid"), keep_apart(as_array(x, "trapezoid"))
+    y, x = promote_operands("trapezoid", y, x, inexact=True, shaped=False)
     y, x = drop_weak_type(y), drop_weak_type(x)
     return compute_widely(lambda y, x: add_trapezoids(y, x, None, axis), y, x)
 
@@ -322,7 +329,7 @@ def unwrap(
         raise DtypeError(f"unwrap: operands must be real; got {x.aval}.")
     axis = axis_of("unwrap", axis, x.ndim)
     dtype = dtypes.result_type(x, period)
-    x, period = ops.convert(x, dtype), ops.convert(as_array(period, "unwrap"), dtype)
+    x, period = ops.convert(x, dtype), ops.convert(as_array_beside("unwrap", period, x), dtype)
     whole = dtypes.is_integer(dtype)
     half = period // 2 if whole else period / 2
     step = ops.sub(*split_neighbors(x, axis))
@@ -341,13 +348,31 @@ def unwrap(
 # --- tables ---------------------------------------------------------------------------------
 
 
+def keep_together(x: Any, xp: Any) -> tuple[Any, Any]:
+    """Return coordinates as floats from the first of `xp`, if both are long integers."""
+    whole = dtypes.is_integer(x.dtype) and dtypes.is_integer(xp.dtype)
+    if not whole or (x.aval.weak_type and xp.aval.weak_type):
+        return x, xp
+    x, xp = promote_operands("interp", x, xp, shaped=False)
+    dtype = dtypes.default_float()
+    if dtypes.itemsize_bits(x.dtype) <= int(dtypes.finfo(dtype).nmant) + 1:
+        return x, xp
+    first = xp[0]
+
+    def measure(v: Any) -> Any:
+        distance = ops.convert(subtract_integers(v, broadcast_in_dim(first, v.shape, ())), dtype)
+        return where(v < first, -distance, distance)
+
+    return measure(x), measure(xp)
+
+
 @operation(static=("left", "right"), name="interp")
 def interpolate_table(
     x: Any, xp: Any, fp: Any, left: Any, right: Any, ends: Any, period: Any
 ) -> Any:
     """`interp` of arrays; `ends` has the values on both sides, None for the nearest point's."""
     if period is not None:
-        period = abs(ops.convert(as_array(period), x.dtype))
+        period = abs(ops.convert(as_array_beside("interp", period, x), x.dtype))
         x, xp = mod(x, period), mod(xp, period)
         xp, fp = sort_together((xp, fp), 0, num_keys=1)
         xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
@@ -423,7 +448,8 @@ def interp(
             "interp: xp and fp must be vectors of the same length, 1 at least; "
             f"got {xp.aval}, {fp.aval}."
         )
-    x, xp = promote_operands("interp", as_array(x, "interp"), xp, inexact=True, shaped=False)
+    x, xp = keep_together(as_array_beside("interp", x, xp), xp)
+    x, xp = promote_operands("interp", x, xp, inexact=True, shaped=False)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"interp: x and xp must be real; got {x.aval}, {xp.aval}.")
     fp = as_inexact("interp", fp)

@@ -19,6 +19,8 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import (
     PLANS,
     as_array,
+    as_array_beside,
+    as_arrays_together,
     as_operand,
     axes_of,
     broadcast_avals,
@@ -410,7 +412,9 @@ def signbit(x: ArrayLike, /) -> Array:
     if not dtypes.is_float(x.dtype):
         x = drop_weak_type(x)
         return ops.lt(x, literal_like(0, x)) if dtypes.is_signed(x.dtype) else fill_answer(x, False)
-    bits = np.dtype(f"int{8 * x.dtype.itemsize}")
+    if float(dtypes.finfo(x.dtype).min) > 0:  # float8_e8m0fnu has no sign
+        return fill_answer(x, False)
+    bits = dtypes.from_short_name(f"i{dtypes.itemsize_bits(x.dtype)}")
     return ops.lt(bitcast_convert_type(x, bits), literal(0, bits))
 
 
@@ -826,15 +830,22 @@ def piecewise(
         )
     otherwise = funs.pop() if extra else 0
     apply = lambda fun: fun(x, *args, **kw) if callable(fun) else fun
-    out = ops.convert(as_array(apply(otherwise)), x.dtype)
+    out = ops.convert(as_array_beside("piecewise", apply(otherwise), x), x.dtype)
     out = ops.add(*promote_operands("piecewise", out, full(x.shape, 0, x.dtype)))
     for condition, fun in zip(conditions, funs, strict=True):
-        value = ops.convert(as_array(apply(fun)), x.dtype)
+        value = ops.convert(as_array_beside("piecewise", apply(fun), x), x.dtype)
         out = choose_operands(condition, value, out)
     return out
 
 
 # --- whether arrays agree -------------------------------------------------------------------
+
+
+def subtract_integers(x: Any, y: Any) -> Any:
+    """Return the distances of integers, unsigned, so that none overflows."""
+    unsigned = np.dtype(f"uint{dtypes.itemsize_bits(x.dtype)}")
+    above, below = (ops.convert(hold(x, y), unsigned) for hold in (ops.max, ops.min))
+    return ops.sub(above, below)
 
 
 @operation(static=("equal_nan",))
@@ -874,12 +885,16 @@ def isclose(
     x, y = broadcast_operands("isclose", as_array(x), as_array(y))
     if dtypes.is_extended(x.dtype):
         return ops.eq(x, y)
+    distance = None
     if not dtypes.is_inexact(x.dtype):
+        if dtypes.is_integer(x.dtype):
+            distance = subtract_integers(x, y)
         x, y = promote_operands("isclose", x, y, inexact=True)
     real = dtypes.real_dtype(x.dtype)
     rtol, atol = (ops.convert(t, real) for t in (rtol, atol))
     bound = ops.add(atol, ops.mul(rtol, ops.abs(y)))
-    near = ops.le(*broadcast_operands("isclose", ops.abs(ops.sub(x, y)), bound))
+    distance = ops.abs(ops.sub(x, y)) if distance is None else ops.convert(distance, real)
+    near = ops.le(*broadcast_operands("isclose", distance, bound))
     finite = ops.bitwise_and(isfinite(x), isfinite(y))
     out = ops.select(finite, near, ops.eq(x, y))
     if equal_nan:
@@ -948,7 +963,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     >>> jnp.array_equal(x, x), jnp.array_equal(x, x, equal_nan=True)
     (Array(False, dtype=bool), Array(True, dtype=bool))
     """
-    x, y = as_array(a1, "array_equal"), as_array(a2, "array_equal")
+    x, y = as_arrays_together("array_equal", a1, a2)
     if x.shape != y.shape:
         return full((), False, np.dtype(bool))
     return is_equal_everywhere(x, y, bool(equal_nan))
@@ -984,7 +999,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     >>> jnp.array_equiv(jnp.ones(2), jnp.ones(3))
     Array(False, dtype=bool)
     """
-    x, y = as_array(a1, "array_equiv"), as_array(a2, "array_equiv")
+    x, y = as_arrays_together("array_equiv", a1, a2)
     try:
         x, y = broadcast_operands("array_equiv", x, y)
     except ShapeError:

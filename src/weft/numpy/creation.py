@@ -23,6 +23,7 @@ from weft.mesh.typed import resolve_sharding
 from weft.numpy.promotion import (
     NUMBERS,
     as_array,
+    as_array_beside,
     as_operand,
     axis_of,
     broadcast_operands,
@@ -44,6 +45,7 @@ ALIGNMENT = 64  # bytes; XLA:CPU copies arrays with a smaller alignment
 
 # Up to this many elements a constant is written by the host; beyond, on the device.
 SMALL = 1 << 14
+MAX_PARTS = 2**15  # of `linspace` of integers: the square fits 32 bits
 
 
 def is_written_by_host(shape: Sequence[int]) -> bool:
@@ -172,6 +174,17 @@ def asarray(
     except Exception as error:
         trim_traceback(error)
         raise
+
+
+def asarray_beside(values: Any, like: Any) -> Any:
+    """Return `asarray(values)` of values that are put into `like`.
+
+    Integers that the default dtype cannot hold get the dtype of `like`.
+    """
+    try:
+        return asarray(values)
+    except OverflowError:
+        return asarray(values, like.dtype)
 
 
 def parse_value(x: Any, dtype: np.dtype | None) -> Any:
@@ -601,7 +614,7 @@ def full(
     shape = shape_of("full", shape)
     fill_value = as_operand("full", fill_value)
     dtype = None if dtype is None else dtypes.check_user_dtype(dtype, "full")
-    if type(fill_value) is int and fill_value.bit_length() > 63:
+    if dtype is None and type(fill_value) is int and fill_value.bit_length() > 63:
         raise OverflowError(f"full: an integer must fit 64 bits; got {fill_value}.")
     by_host = type(fill_value) in NUMBERS and is_written_by_host(shape)
     if by_host and not is_truncated(fill_value, dtype):
@@ -1005,6 +1018,8 @@ def linspace(
     num = num if type(num) is int and num >= 0 else check_integer("linspace", "num", num, 0)
     axis = check_integer("linspace", "axis", axis)
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "linspace")
+    if found is not None and dtypes.is_integer(found):
+        start, stop = map(read_whole, (start, stop))
     out = space_evenly(start, stop, num, bool(endpoint), bool(retstep), found, axis)
     return (put_on_device(out[0], device), out[1]) if retstep else put_on_device(out, device)
 
@@ -1014,21 +1029,67 @@ def space_evenly(
     start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int
 ) -> Any:
     """`linspace`, and with `retstep` its step."""
+    parts = num - 1 if endpoint else num
+    whole = space_integers(start, stop, num, parts, dtype)
     start, stop = promote_ends("linspace", start, stop)
     computed = start.dtype
-    parts = num - 1 if endpoint else num
+    if dtypes.is_float(computed) and computed.itemsize < 4:  # it may not hold all of the numbers
+        start, stop = [ops.convert(x, np.dtype(np.float32)) for x in (start, stop)]
     step = ops.sub(stop, start)
     if isinstance(parts, SymbolicSize) or parts > 0:
         step = ops.div(step, layout.literal_size(parts, step))
     elif num == 0 or endpoint:
-        step = layout.full((), float("nan"), computed)
-    out = interpolate_ends(start, stop, num, parts)
-    if dtype is not None:
-        if dtypes.is_integer(dtype) and dtypes.is_float(computed):
-            out = ops.floor(out)
-        out = ops.convert(out, dtype)
+        step = layout.full((), float("nan"), start.dtype)
+    out = interpolate_ends(start, stop, num, parts) if whole is None else whole
+    result = computed if dtype is None else dtype
+    if whole is None and dtypes.is_integer(result) and dtypes.is_float(computed):
+        out = ops.floor(out)
+    out = ops.convert(out, result)
     out = place_axis("linspace", out, axis)
-    return (out, step) if retstep else out
+    return (out, ops.convert(step, computed)) if retstep else out
+
+
+def read_whole(x: Any) -> Any:
+    """Return a Python float that is a whole number of 32 bits as an int; other values unchanged."""
+    return int(x) if type(x) is float and x.is_integer() and abs(x) < 2**31 else x
+
+
+def space_integers(start: Any, stop: Any, num: int, parts: Any, dtype: Any) -> Any:
+    """Return `linspace` of integers in an integer dtype, exact; None if it is not of these.
+
+    Element i is (stop * i + start * (parts - i)) // parts. The ends are divided first, so that
+    nothing overflows.
+    """
+    if dtype is None or not dtypes.is_integer(dtype) or type(parts) is not int:
+        return None
+    ends = [as_array_beside("linspace", x, np.empty((), dtype)) for x in (start, stop)]
+    if not all(dtypes.is_integer(x.dtype) for x in ends) or not 0 < parts < MAX_PARTS:
+        return None
+    start, stop = broadcast_operands("linspace", *promote_operands("linspace", *ends, shaped=False))
+    shape = start.shape or stop.shape
+    narrow = dtypes.itemsize_bits(start.dtype) < 32
+    wide = np.dtype(np.int32) if narrow else start.dtype
+    out_shape = (num, *shape)
+    i = layout.broadcasted_iota(wide, out_shape, 0)
+    divisor = layout.full(out_shape, parts, wide)
+    rest = ops.sub(divisor, i)
+    total, left = layout.full(out_shape, 0, wide), layout.full(out_shape, 0, wide)
+    for end, share in ((stop, i), (start, rest)):
+        rows = range(len(out_shape) - end.ndim, len(out_shape))
+        quotient, remainder = divide_down(
+            broadcast_in_dim(ops.convert(end, wide), out_shape, rows), divisor
+        )
+        total = ops.add(total, ops.mul(quotient, share))
+        left = ops.add(left, ops.mul(remainder, share))
+    return ops.add(total, ops.div(left, divisor))
+
+
+def divide_down(x: Any, divisor: Any) -> tuple[Any, Any]:
+    """Return quotients of integers by positive ones, rounded down, and the remainders."""
+    quotient, remainder = ops.div(x, divisor), ops.rem(x, divisor)
+    below = ops.lt(remainder, layout.full(x.shape, 0, x.dtype))
+    borrow = ops.convert(below, x.dtype)
+    return ops.sub(quotient, borrow), ops.add(remainder, ops.mul(borrow, divisor))
 
 
 def promote_ends(op: str, start: Any, stop: Any) -> list:

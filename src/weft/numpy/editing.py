@@ -12,7 +12,7 @@ from weft import dtypes, lax
 from weft.core.aval import typeof
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
-from weft.numpy.creation import asarray
+from weft.numpy.creation import asarray, asarray_beside
 from weft.numpy.indexing import Access, broadcast_last, check_integer_indices, getitem_with
 from weft.numpy.manipulation import moveaxis, reshape, tile
 from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, check_axes_number, shape_of
@@ -224,7 +224,8 @@ def insert(
     Array([[0., 5., 0.],
            [0., 5., 0.]], dtype=float32)
     """
-    arr, values = as_array(arr, "insert"), asarray(values)
+    arr = as_array(arr, "insert")
+    values = asarray_beside(values, arr)
     if axis is None:
         arr, axis = lax.reshape(arr, (arr.size,)), 0
     axis = axis_of("insert", axis, arr.ndim)

@@ -1200,9 +1200,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> jnp.fmax(jnp.array([1.0, np.nan]), 2.0)
     Array([2., 2.], dtype=float32)
     """
-    x, y = promotion.promote_operands(
-        "fmax", promotion.as_array(x1, "fmax"), promotion.as_array(x2, "fmax")
-    )
+    x, y = promotion.promote_operands("fmax", *promotion.as_arrays_together("fmax", x1, x2))
     return ops.select(ops.bitwise_or(greater(x, y), ops.ne(y, y)), x, y)
 
 
@@ -1227,9 +1225,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> jnp.fmin(jnp.array([1.0, np.nan]), 2.0)
     Array([1., 2.], dtype=float32)
     """
-    x, y = promotion.promote_operands(
-        "fmin", promotion.as_array(x1, "fmin"), promotion.as_array(x2, "fmin")
-    )
+    x, y = promotion.promote_operands("fmin", *promotion.as_arrays_together("fmin", x1, x2))
     return ops.select(ops.bitwise_or(greater(y, x), ops.ne(y, y)), x, y)
 
 
@@ -1453,6 +1449,9 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """
     x = promotion.as_inexact("frexp", x)
     check_real("frexp", x)
+    if x.dtype.itemsize == 1:  # formats of a byte have no infinity, or no sign
+        fraction, exponent = split_exponent(ops.convert(x, np.dtype(np.float32)))
+        return ops.convert(fraction, x.dtype), exponent
     return split_exponent(x)
 
 
@@ -1512,6 +1511,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     check_real("ldexp", x)
     if dtypes.is_inexact(n.dtype):
         raise DtypeError(f"ldexp: x2 must be integers; got {n.aval}.")
+    if x.dtype.itemsize < 4:  # rounded once
+        return ops.convert(ldexp(ops.convert(x, np.dtype(np.float32)), n), x.dtype)
     word, mantissa, bias = describe_float(x.dtype)
     n = ops.convert(n, dtypes.default_int())
     limit = 3 * (bias - 1)

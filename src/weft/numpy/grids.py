@@ -22,6 +22,7 @@ from weft.numpy.indexing import check_integer_indices, wrap_around
 from weft.numpy.manipulation import GROUP, concatenate, diagonal, stack
 from weft.numpy.promotion import (
     as_array,
+    as_array_beside,
     check_axes_number,
     drop_weak_type,
     promote_operands,
@@ -352,7 +353,8 @@ def fill_diagonal(
             "fill_diagonal: inplace must be False, for arrays do not change; got True. "
             "Hint: a = jnp.fill_diagonal(a, val, inplace=False)."
         )
-    x, value = as_array(a, "fill_diagonal"), as_array(val, "fill_diagonal")
+    x = as_array(a, "fill_diagonal")
+    value = as_array_beside("fill_diagonal", val, x)
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise ShapeError(
             f"fill_diagonal: needs a matrix, or an array of equal sizes; got {x.aval}."

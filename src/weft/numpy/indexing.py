@@ -672,7 +672,7 @@ def choose(
     if not arrays:
         raise ValueError("choose: choices must hold an array; got none.")
     arrays = promotion.promote_operands(
-        "choose", *[promotion.as_array(c, "choose") for c in arrays], shaped=False
+        "choose", *promotion.as_arrays_together("choose", *arrays), shaped=False
     )
     n = len(arrays)
     if mode == "raise":

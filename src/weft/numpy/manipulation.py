@@ -46,7 +46,7 @@ def as_arrays(op: str, xs: Any) -> list:
         return list(slicing.unstack(xs))
     if not isinstance(xs, list | tuple):
         raise not_array_error(op, xs)
-    return [promotion.as_array(x, op) for x in xs]
+    return promotion.as_arrays_together(op, *xs)
 
 
 def convert_together(op: str, xs: Sequence[Any], dtype: Any = None) -> list:
@@ -959,9 +959,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     Array([[0., 0.],
            [1., 1.]], dtype=float32)
     """
-    return join_arrays(
-        "append", [promotion.as_array(arr, "append"), promotion.as_array(values, "append")], axis
-    )
+    return join_arrays("append", promotion.as_arrays_together("append", arr, values), axis)
 
 
 # --- taking apart -----------------------------------------------------------------------------

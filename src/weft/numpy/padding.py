@@ -13,13 +13,13 @@ from weft.api.vmap import vmap
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerArrayConversionError
 from weft.numpy import elementwise, reductions
-from weft.numpy.creation import asarray
+from weft.numpy.creation import asarray_beside
 from weft.numpy.manipulation import moveaxis
 from weft.numpy.promotion import as_array, axis_of
 from weft.numpy.sorting import sort
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_update_slice
-from weft.primitives.elementwise import add, convert, floor, mul, ne, select, sub
+from weft.primitives.elementwise import add, bitwise_and, convert, mul, ne, select, sub
 from weft.primitives.layout import literal
 from weft.pytrees import flatten, unflatten
 from weft.run.operation import operation
@@ -44,8 +44,9 @@ def median(x: Any, axis: int, keepdims: bool) -> Any:
     low, high, last = (
         slicing.slice_in_dim(x, i, i + 1, 1, axis) for i in ((n - 1) // 2, n // 2, n - 1)
     )
-    middle = mul(add(low, high), literal(0.5, x.dtype))
-    return select(ne(last, last), last, middle)
+    wide = reductions.widen_dtype(x.dtype)
+    middle = mul(add(convert(low, wide), convert(high, wide)), literal(0.5, wide))
+    return select(ne(last, last), last, convert(middle, x.dtype))
 
 
 STATISTICS: dict[str, Callable] = {
@@ -136,7 +137,7 @@ def pad_by_name(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
         )
     options = {**KEYWORDS[mode], **kwargs}
     if mode in ("constant", "linear_ramp"):
-        return pad_with_values(x, read_pairs(options.popitem()[1], x.ndim), widths, mode)
+        return pad_with_values(x, read_pairs(options.popitem()[1], x.ndim, x), widths, mode)
     if mode in STATISTICS:
         lengths = options["stat_length"]
         if lengths is not None:
@@ -179,21 +180,21 @@ def read_widths(given: Any, ndim: int) -> Widths:
     return out
 
 
-def read_pairs(values: Any, ndim: int) -> list:
-    """Values before and after for each axis: of a scalar, a pair or a pair for each axis."""
+def read_pairs(values: Any, ndim: int, x: Any) -> list:
+    """Read values before and after `x` for each axis: a scalar, a pair or a pair for each axis."""
     if not isinstance(values, list | tuple):
-        values = asarray(values)
+        values = asarray_beside(values, x)
         if not values.ndim:
             return [[values, values]] * ndim
         values = list(slicing.unstack(values))
     if len(values) == 1:
-        return read_pairs(values[0], ndim)
-    rows = [v if isinstance(v, list | tuple) else asarray(v) for v in values]
+        return read_pairs(values[0], ndim, x)
+    rows = [v if isinstance(v, list | tuple) else asarray_beside(v, x) for v in values]
     if len(rows) == 2 and all(not isinstance(r, list | tuple) and not r.ndim for r in rows):
         return [rows] * ndim
     if len(rows) != ndim:
         raise ShapeError(f"pad: there must be values for each of {ndim} axes; got {len(rows)}.")
-    return [read_pairs(r, 1)[0] for r in rows]
+    return [read_pairs(r, 1, x)[0] for r in rows]
 
 
 def join_beside(x: Any, before: Any, after: Any, axis: int) -> Any:
@@ -210,9 +211,9 @@ def repeat_edge(edge: Any, axis: int, count: int) -> Any:
 def pad_with_values(x: Any, values: list, widths: Widths, mode: str) -> Any:
     """Padding with constants, or with ramps towards them."""
     if mode == "constant" and len({id(v) for row in values for v in row}) == 1:
-        value = convert(asarray(values[0][0]), x.dtype)
+        value = convert(values[0][0], x.dtype)
         return slicing.pad(x, value, [(*w, 0) for w in widths]) if any(map(any, widths)) else x
-    values = [[convert(asarray(v), x.dtype) for v in row] for row in values]
+    values = [[convert(v, x.dtype) for v in row] for row in values]
     for axis, (before, after) in enumerate(widths):
         if mode == "linear_ramp":
             x = pad_with_ramp(x, values[axis], before, after, axis) if before or after else x
@@ -226,18 +227,34 @@ def pad_with_values(x: Any, values: list, widths: Widths, mode: str) -> Any:
 def pad_with_ramp(x: Any, ends: Sequence[Any], before: int, after: int, axis: int) -> Any:
     """Padding along one axis with values that go evenly from the ends to the edges."""
     n = x.shape[axis]
-    parts = []
-    for end, count, at in ((ends[0], before, 0), (ends[1], after, n - 1)):
-        dtype = x.dtype if dtypes.is_inexact(x.dtype) else dtypes.default_float()
-        edge = convert(slicing.slice_in_dim(x, at, at + 1, 1, axis), dtype)
-        shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-        steps = convert(layout.broadcasted_iota(np.int32, shape, axis), dtype)
+    low = make_ramp(x, ends[0], before, 0, axis)
+    high = make_ramp(x, ends[1], after, n - 1, axis)
+    return join_beside(x, low, layout.rev(high, (axis,)), axis)
+
+
+def make_ramp(x: Any, end: Any, count: int, at: int, axis: int) -> Any:
+    """Return `count` values that go evenly from `end` to the elements at a place along an axis.
+
+    Integers are rounded down, by division of integers: floats would round large ones.
+    """
+    whole = not dtypes.is_inexact(x.dtype)
+    narrow = whole and dtypes.itemsize_bits(x.dtype) < 32
+    dtype = np.dtype(np.int32) if narrow else reductions.widen_dtype(x.dtype)
+    edge = convert(slicing.slice_in_dim(x, at, at + 1, 1, axis), dtype)
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    edge, first = repeat_edge(edge, axis, count), convert(end, dtype)
+    first = layout.broadcast_in_dim(first, shape, ())
+    steps = convert(layout.broadcasted_iota(np.int32, shape, axis), dtype)
+    if not whole:
         share = mul(steps, literal(1 / max(count, 1), dtype))
-        first = layout.broadcast_in_dim(convert(end, dtype), shape, ())
-        ramp = add(first, mul(sub(repeat_edge(edge, axis, count), first), share))
-        ramp = convert(ramp if dtypes.is_inexact(x.dtype) else floor(ramp), x.dtype)
-        parts.append(ramp if at == 0 and end is ends[0] else layout.rev(ramp, (axis,)))
-    return join_beside(x, *parts, axis)
+        return convert(add(first, mul(sub(edge, first), share)), x.dtype)
+    # (edge * steps + first * (count - steps)) // count, by quotients and remainders: no overflow
+    divisor = layout.full(shape, max(count, 1), dtype)
+    rest = sub(divisor, steps)
+    (up, edge_left), (down, first_left) = (elementwise.divmod(v, divisor) for v in (edge, first))
+    left = add(mul(edge_left, steps), mul(first_left, rest))
+    parts = mul(up, steps), mul(down, rest), elementwise.floor_divide(left, divisor)
+    return convert(add(add(parts[0], parts[1]), parts[2]), x.dtype)
 
 
 def pad_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | None) -> Any:
@@ -248,12 +265,28 @@ def pad_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | None) 
         parts = []
         for count, start, stop in ((before, 0, sizes[0]), (after, n - sizes[1], n)):
             near = slicing.slice_in_dim(x, start, stop, 1, axis)
-            value = STATISTICS[mode](near, axis=axis, keepdims=True)
-            if not dtypes.is_inexact(x.dtype) and dtypes.is_inexact(value.dtype):
-                value = elementwise.round(value)
-            parts.append(repeat_edge(convert(value, x.dtype), axis, count))
+            parts.append(repeat_edge(summarize(near, mode, axis), axis, count))
         x = join_beside(x, *parts, axis)
     return x
+
+
+def summarize(x: Any, mode: str, axis: int) -> Any:
+    """Return a statistic along an axis, which stays, in the dtype of x; of integers rounded.
+
+    Means and medians of integers are computed from the distances to the least, an even number, so
+    that floats hold integers that are near each other.
+    """
+    if mode in ("maximum", "minimum") or dtypes.is_inexact(x.dtype):
+        return convert(STATISTICS[mode](x, axis=axis, keepdims=True), x.dtype)
+    if dtypes.is_bool(x.dtype) or dtypes.itemsize_bits(x.dtype) < 32:
+        value = STATISTICS[mode](x, axis=axis, keepdims=True)
+        return convert(elementwise.round(value), x.dtype)
+    unsigned = np.dtype(f"uint{dtypes.itemsize_bits(x.dtype)}")
+    least = convert(reductions.min(x, axis=axis, keepdims=True), unsigned)
+    least = sub(least, bitwise_and(least, literal(1, unsigned)))
+    near = sub(convert(x, unsigned), layout.broadcast_in_dim(least, x.shape, range(x.ndim)))
+    value = elementwise.round(STATISTICS[mode](near, axis=axis, keepdims=True))
+    return convert(add(least, convert(value, unsigned)), x.dtype)
 
 
 def pad_by_elements(x: Any, widths: Widths, mode: str, odd: bool = False) -> Any:
@@ -333,7 +366,7 @@ def extend_reflected(x: Any, axis: int, count: int, size: int, mode: str) -> Any
         n = min(count, size)
         edge = slicing.slice_in_dim(x, 0, 1, 1, axis)
         part = layout.rev(slicing.slice_in_dim(x, least, least + n, 1, axis), (axis,))
-        twice = repeat_edge(mul(edge, literal(2, x.dtype)), axis, n)
+        twice = repeat_edge(add(edge, edge), axis, n)
         x = slicing.concatenate([sub(twice, part), x], axis)
         count -= n
     return x

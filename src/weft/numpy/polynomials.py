@@ -17,7 +17,13 @@ from weft.numpy.grids import vander
 from weft.numpy.linalg import eigvals, inv, lstsq
 from weft.numpy.manipulation import concatenate
 from weft.numpy.products import matmul
-from weft.numpy.promotion import as_array, as_inexact, drop_weak_type, promote_operands
+from weft.numpy.promotion import (
+    as_array,
+    as_arrays_together,
+    as_inexact,
+    drop_weak_type,
+    promote_operands,
+)
 from weft.numpy.reductions import sum
 from weft.numpy.sorting import argsort
 from weft.numpy.ufuncs import sqrt
@@ -25,13 +31,14 @@ from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.run.operation import operation
+from weft.util import SymbolicSize
 from weft.xla.array import host_view
 from weft.xla.typing import Array, ArrayLike
 
 
 def promote_coefficients(op: str, *ps: Any, inexact: bool = False) -> list:
     """Polynomials in their common dtype; a number is a constant one."""
-    arrays = [as_array(p, op) for p in ps]
+    arrays = as_arrays_together(op, *ps)
     if any(p.ndim > 1 for p in arrays):
         got = ", ".join(str(p.aval) for p in arrays)
         raise ShapeError(f"{op}: polynomials must be vectors; got {got}.")
@@ -218,11 +225,25 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     """
     (p,) = promote_coefficients("polyder", p, inexact=True)
     m = check_integer("polyder", "m", m, 0)
-    m = min(m, p.size)
-    n = p.size - m
-    powers = np.arange(n - 1, -1, -1.0)
-    factors = np.prod(powers + np.arange(1, m + 1).reshape(m, 1), axis=0)
-    return p[:n] * ops.convert(factors, p.dtype)
+    if not isinstance(p.size, SymbolicSize):
+        m = min(m, p.size)
+    elif not p.size >= m:
+        raise ShapeError(
+            f"polyder: m must be at most the number of coefficients; got {m} for {p.aval}."
+        )
+    return lax.slice_in_dim(p, 0, p.size - m) * list_factors(p.size - m, m, p.dtype)
+
+
+def list_factors(size: Any, m: int, dtype: np.dtype) -> Any:
+    """Return (i + 1) (i + 2) ... (i + m) for i = size - 1, ..., 1, 0."""
+    if not isinstance(size, SymbolicSize):
+        numbers = np.arange(size - 1, -1, -1.0) + np.arange(1, m + 1).reshape(m, 1)
+        return ops.convert(np.prod(numbers, axis=0), dtype)
+    i = lax.rev(lax.broadcasted_iota(dtypes.real_dtype(dtype), (size,), 0), (0,))
+    out = lax.full((size,), 1, i.dtype)
+    for k in range(1, m + 1):
+        out = out * (i + k)
+    return ops.convert(out, dtype)
 
 
 @operation(static=("m",))
@@ -258,11 +279,11 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
             raise ShapeError(f"polyint: k must be a number, or a vector of {m}; got {k.aval}.")
         p, k = promote_coefficients("polyint", p, k, inexact=True)
     k = lax.broadcast_in_dim(k, (m,), range(k.ndim)) if k.shape != (m,) else k
-    powers = np.arange(p.size + m - 1, -1, -1.0)  # of the result
-    below = np.concatenate([np.full(p.size, m), np.arange(m, 0, -1) - 1]).astype(int)
-    factors = [np.prod(n - np.arange(b)) for n, b in zip(powers, below, strict=True)]
-    out = concatenate([p, k])
-    return out / ops.convert(np.asarray(factors), p.dtype) if m else p
+    if not m:
+        return p
+    below = np.array([np.prod(np.arange(1.0, m - i)) for i in range(m)])  # factorials
+    whole = list_factors(p.size, m, p.dtype)
+    return concatenate([p / whole, k / ops.convert(below, p.dtype)])
 
 
 @operation(static=("unroll",))
@@ -286,7 +307,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 3]))
     Array([ 3, 11], dtype=int32)
     """
-    p, x = as_array(p, "polyval"), as_array(x, "polyval")
+    p, x = as_arrays_together("polyval", p, x)
     if not p.ndim:
         raise ShapeError(f"polyval: p must be a vector of coefficients; got {p.aval}.")
     p, x = map(drop_weak_type, promote_operands("polyval", p, x, shaped=False))

@@ -17,6 +17,7 @@ from weft.numpy import reductions
 from weft.numpy.manipulation import diagonal
 from weft.numpy.promotion import (
     as_array,
+    as_arrays_together,
     axis_of,
     broadcast_avals,
     drop_weak_type,
@@ -119,7 +120,7 @@ def dot(
     >>> print(jnp.dot(x, x, preferred_element_type=jnp.int32))
     30000
     """
-    x, y = as_array(a, "dot"), as_array(b, "dot")
+    x, y = as_arrays_together("dot", a, b)
     axes: Any = ((), ())
     if x.ndim and y.ndim:
         axes = ((x.ndim - 1,), (max(y.ndim - 2, 0),))
@@ -277,7 +278,7 @@ def vdot(
     >>> print(jnp.vdot(jnp.array([1 + 2j, 3j]), jnp.array([1., 2.])))
     (1-8j)
     """
-    x, y = as_array(a, "vdot"), as_array(b, "vdot")
+    x, y = as_arrays_together("vdot", a, b)
     if dtypes.is_complex(x.dtype):
         x = ops.conj(x)
     x, y = reshape(x, (x.size,)), reshape(y, (y.size,))
@@ -313,7 +314,7 @@ def inner(
     >>> jnp.inner(jnp.ones((2, 3)), jnp.ones((4, 3))).shape
     (2, 4)
     """
-    x, y = as_array(a, "inner"), as_array(b, "inner")
+    x, y = as_arrays_together("inner", a, b)
     axes: Any = ((x.ndim - 1,), (y.ndim - 1,)) if x.ndim and y.ndim else ((), ())
     return contract("inner", x, y, axes, ((), ()), precision, preferred_element_type)
 
@@ -338,7 +339,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
      [ 6  8 10]]
     """
     refuse_out("outer", out)
-    x, y = promote_operands("outer", as_array(a, "outer"), as_array(b, "outer"), shaped=False)
+    x, y = promote_operands("outer", *as_arrays_together("outer", a, b), shaped=False)
     shape = (x.size, y.size)
     x = broadcast_in_dim(reshape(x, (x.size,)), shape, (0,))
     return multiply(x, broadcast_in_dim(reshape(y, (y.size,)), shape, (1,)))
@@ -410,7 +411,7 @@ def tensordot_axes(
     out_sharding: Any = None,
 ) -> Any:
     """Compute `tensordot` with its axes in one form."""
-    x, y = as_array(a, "tensordot"), as_array(b, "tensordot")
+    x, y = as_arrays_together("tensordot", a, b)
     if isinstance(axes, int):
         if not 0 <= axes <= min(x.ndim, y.ndim):
             raise ShapeError(
@@ -557,7 +558,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     [[1 2 0 0]
      [0 0 1 2]]
     """
-    x, y = promote_operands("kron", as_array(a, "kron"), as_array(b, "kron"), shaped=False)
+    x, y = promote_operands("kron", *as_arrays_together("kron", a, b), shaped=False)
     ndim = max(x.ndim, y.ndim)
     n, m = ((1,) * (ndim - v.ndim) + v.shape for v in (x, y))
     x, y, places = reshape(x, n), reshape(y, m), [*range(1, 2 * ndim, 2)]

@@ -269,6 +269,25 @@ def as_array(x: Any, op: str = "array") -> Any:
     return out
 
 
+def as_array_beside(op: str, x: Any, like: Any) -> Any:
+    """Return `as_array(x)`; an int that only the dtype of `like` can hold becomes of that dtype."""
+    try:
+        return as_array(x, op)
+    except OverflowError:
+        return put(wrap_number(x, typeof(like).dtype, op))
+
+
+def as_arrays_together(op: str, *xs: Any) -> list:
+    """Return operands as arrays; an int too large for the default dtype is of the others' dtype."""
+    try:
+        return [as_array(x, op) for x in xs]
+    except OverflowError:
+        others = [x for x in xs if type(x) is not int]
+        if not others:
+            raise
+        return [as_array_beside(op, x, np.empty((), dtypes.result_type(*others))) for x in xs]
+
+
 def as_inexact(op: str, x: Any) -> Any:
     """An operand as an array of floats or complex numbers."""
     return promote_operands(op, as_array(x, op), inexact=True)[0]
@@ -286,6 +305,8 @@ def strengthen_array(x: Any) -> Any:
 
 def is_nonzero(x: Any, op: str = "bool") -> Any:
     """x != 0, as a truth value."""
+    if type(x) is int and x.bit_length() > 31:  # which the default dtype may not hold
+        return True
     dtype = typeof(x, op).dtype
     if dtypes.is_bool(dtype):
         return x

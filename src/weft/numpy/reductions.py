@@ -1053,7 +1053,7 @@ def compute_variance(
     """Return the variance, or for std and nanstd its root; without NaN if it `skips`."""
     axes = axes_of(op, axis, x.ndim)
     computed, result = choose_mean_dtypes(op, x, dtype)
-    if center is None and dtypes.is_integer(x.dtype):
+    if center is None:
         x = subtract_least(x, axes, computed)
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(computed):
         raise DtypeError(
@@ -1081,10 +1081,11 @@ def compute_variance(
 def subtract_least(x: Any, axes: Sequence[int], computed: np.dtype) -> Any:
     """Integers less the least along axes, unsigned, where the dtype `computed` would round them.
 
-    A variance is the same, and numbers that are near each other stay apart.
+    A variance and differences are the same, and numbers that are near each other stay apart.
     """
-    digits = int(dtypes.finfo(dtypes.real_dtype(computed)).nmant)
-    if dtypes.itemsize_bits(x.dtype) <= digits + 1 or not axes:
+    if not axes or not dtypes.is_integer(x.dtype) or not dtypes.is_inexact(computed):
+        return x
+    if dtypes.itemsize_bits(x.dtype) <= int(dtypes.finfo(dtypes.real_dtype(computed)).nmant) + 1:
         return x
     unsigned = np.dtype(f"uint{dtypes.itemsize_bits(x.dtype)}")
     least = keep_axes(reduction.reduce_min(x, axes), x.shape, axes, True)

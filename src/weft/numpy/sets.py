@@ -16,6 +16,7 @@ from weft.numpy.indexing import Access, broadcast_last, getitem_with
 from weft.numpy.manipulation import moveaxis
 from weft.numpy.promotion import (
     as_array,
+    as_arrays_together,
     as_operand,
     axis_of,
     cast_operand,
@@ -357,7 +358,7 @@ def unique_values(
 
 def flatten_together(op: str, ar1: Any, ar2: Any) -> list:
     """Flatten two arrays, in their common dtype."""
-    a, b = promote_operands(op, as_array(ar1, op), as_array(ar2, op), shaped=False)
+    a, b = promote_operands(op, *as_arrays_together(op, ar1, ar2), shaped=False)
     return [lax.reshape(x, (x.size,)) for x in (a, b)]
 
 

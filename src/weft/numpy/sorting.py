@@ -16,7 +16,13 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.indexing import PLAIN, broadcast_last, getitem_with, take_along_axis
 from weft.numpy.manipulation import as_arrays
-from weft.numpy.promotion import as_array, axis_of, check_vector, promote_operands
+from weft.numpy.promotion import (
+    as_array,
+    as_arrays_together,
+    axis_of,
+    check_vector,
+    promote_operands,
+)
 from weft.primitives import elementwise as ops
 from weft.primitives.dynamic_slicing import index_dtype
 from weft.primitives.families import check_integer
@@ -398,7 +404,7 @@ def searchsorted(
     """
     check_option("searchsorted", "side", side, "left", "right")
     check_option("searchsorted", "method", method, *METHODS)
-    a, v = as_array(a, "searchsorted"), as_array(v, "searchsorted")
+    a, v = as_arrays_together("searchsorted", a, v)
     check_vector("searchsorted", "a", a)
     check_positions("searchsorted", a)
     if sorter is not None:

@@ -27,6 +27,7 @@ from weft.numpy.reductions import (
     any,
     average,
     broadcast_weights,
+    subtract_least,
     sum,
     widen_dtype,
 )  # fmt: skip
@@ -587,12 +588,13 @@ def cov(
         got = ", ".join(str(v.aval) for v in tables)
         raise ShapeError(f"cov: operands must have 2 axes at most; got {got}.")
     found = choose_table_dtype("cov", tables, dtype)
-    tables = convert_together("cov", tables, widen_dtype(found))
     tables = [
         lax.reshape(v, (1, v.size)) if v.ndim < 2 else v if rowvar or kept else v.T
         # a row `y` is one variable either way, as NumPy has it
         for v, kept in zip(tables, (False, tables[-1].shape[:1] == (1,)))
     ]
+    wide = widen_dtype(found)
+    tables = convert_together("cov", [subtract_least(v, (1,), wide) for v in tables], wide)
     if len({v.shape[1] for v in tables}) > 1:
         got = ", ".join(str(v.aval) for v in tables)
         raise ShapeError(f"cov: operands must have as many observations each; got {got}.")

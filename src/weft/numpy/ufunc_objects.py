@@ -20,7 +20,15 @@ from weft.errors import ShapeError
 from weft.numpy import choice, creation, functional, reductions, ufuncs, views
 from weft.numpy.choice import where
 from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis
-from weft.numpy.promotion import as_array, axes_of, axis_of, is_nonzero, refuse_out
+from weft.numpy.promotion import (
+    as_array,
+    as_array_beside,
+    as_arrays_together,
+    axes_of,
+    axis_of,
+    is_nonzero,
+    refuse_out,
+)
 from weft.options import config
 from weft.primitives import cumulative as running
 from weft.primitives import elementwise as ops
@@ -194,7 +202,7 @@ class ufunc(metaclass=UfuncType):
             )
         if start is None:
             start, rows = rows[0], rows[1:]
-        start = broadcast_to(ops.convert(as_array(start), x.dtype), shape)
+        start = broadcast_to(ops.convert(as_array_beside(op, start, x), x.dtype), shape)
 
         def step(y: Any, row: tuple) -> tuple:
             element, counts = row
@@ -240,7 +248,7 @@ class ufunc(metaclass=UfuncType):
         places = reshape(creation.arange(x.size), x.shape)[indices]
         values = None
         if b is not None:
-            values = broadcast_to(as_array(b, op), places.shape).ravel()
+            values = broadcast_to(as_array_beside(op, b, x), places.shape).ravel()
         places, flat = places.ravel(), x.ravel()
 
         def step(i: Any, y: Any) -> Any:
@@ -253,7 +261,7 @@ class ufunc(metaclass=UfuncType):
     def outer(self, A: Any, B: Any, /) -> Any:
         """The function of each element of A with each of B."""
         op = self.require("outer")
-        return self.outer_of_arrays(as_array(A, op), as_array(B, op))
+        return self.outer_of_arrays(*as_arrays_together(op, A, B))
 
     @functools.cached_property
     def outer_of_arrays(self) -> Callable:

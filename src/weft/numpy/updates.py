@@ -22,7 +22,7 @@ from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, is_eager
 from weft.errors import MutationError, ShapeError
 from weft.numpy import elementwise, index_plans, indexing, ufuncs
-from weft.numpy.creation import asarray
+from weft.numpy.creation import asarray, asarray_beside
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, cast_operand, promote_operands
 from weft.options import bounds_cell
 from weft.primitives import dynamic_slicing, layout, slicing
@@ -280,7 +280,7 @@ def update_places(
 ) -> Any:
     """x with x[index] changed."""
     if type(values) is not ArrayImpl and type(values) not in NUMBERS:
-        values = asarray(values)
+        values = asarray_beside(values, x)
     if func is None and op != "divide":
         check_cast(op, x.aval, values)
     own, at = None, ()
@@ -564,7 +564,8 @@ def put(
     [0. 1. 0.]
     """
     refuse_inplace("put", inplace)
-    a, ind, v = as_array(a, "put"), indexing.check_integer_indices("put", ind), asarray(v)
+    a, ind = as_array(a, "put"), indexing.check_integer_indices("put", ind)
+    v = asarray_beside(v, a)
     check_option("put", "mode", mode, None, "clip", "wrap")
     flat = layout.reshape(a, (a.size,))
     if mode is None:
@@ -635,7 +636,7 @@ def put_along_axis(
     return put_planned(
         arr,
         indexing.broadcast_last(indices, shape),
-        asarray(values),
+        asarray_beside(values, arr),
         axis,
         indexing.read_keywords(arr.aval, mode),
     )
@@ -670,7 +671,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     [5. 0. 6.]
     """
     refuse_inplace("place", inplace)
-    arr, mask, vals = as_array(arr, "place"), as_array(mask, "place"), asarray(vals)
+    arr, mask = as_array(arr, "place"), as_array(mask, "place")
+    vals = asarray_beside(vals, arr)
     if mask.size != arr.size:
         raise ShapeError(f"place: mask must be of the size of arr; got {mask.aval}, {arr.aval}.")
     if not vals.size:

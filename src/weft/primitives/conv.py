@@ -236,6 +236,11 @@ class ConvGeneralDilated(dot.Bilinear):
             "window_strides": i64s(params["window_strides"]),
         }
         convolve = lambda x, y, out: hlo.op("stablehlo.convolution", [x, y], [out], **attrs)
+        if not dtypes.PACKED.isdisjoint((lhs.aval.dtype, rhs.aval.dtype, out.dtype)):
+            # XLA:CPU has no convolutions of integers of two bits
+            x, y = (hlo.convert(v, dtypes.whole_byte_dtype(v.aval.dtype)) for v in (lhs, rhs))
+            (z,) = convolve(x, y, out.update(dtype=dtypes.whole_byte_dtype(out.dtype)))
+            return [hlo.convert(z, out.dtype)]
         if not dtypes.is_complex(lhs.aval.dtype):
             return convolve(lhs, rhs, out)
         a, b, c, d = (Expr(hlo, x).part(name) for x in (lhs, rhs) for name in ("real", "imag"))

@@ -521,6 +521,8 @@ def product_dtypes(
     kinds: Sequence[np.dtype] = (dtype, dtype)
     if dtype.itemsize == 1 and dtypes.is_float(dtype):
         kinds = lhs.dtype, rhs.dtype  # neither of them holds the other
+    if dtypes.is_integer(dtype) and dtype in dtypes.PACKED:  # XLA lacks some of such products
+        return [dtypes.whole_byte_dtype(dtype)] * 2, dtypes.whole_byte_dtype(out.dtype), None
     precision = params["precision"]
     algorithm = precision.value if isinstance(precision, DotAlgorithmPreset) else precision
     if not isinstance(algorithm, DotAlgorithm) or not dtypes.is_float(dtype):
@@ -864,6 +866,8 @@ def split_groups(x: Any, sizes: Any, ragged: int, outer: Sequence[int]) -> Any:
 
     `sizes` is (*outer, groups), its axes but the last being axes `outer` of `x`.
     """
+    if dtypes.itemsize_bits(typeof(sizes).dtype) < 32:  # which may not hold the sums of sizes
+        sizes = layout.convert(sizes, np.dtype(np.int32))
     aval, groups = typeof(sizes), typeof(sizes).shape[-1]
     before = le(*(layout.broadcasted_iota(aval.dtype, (groups, groups), axis) for axis in (0, 1)))
     ends = dot(

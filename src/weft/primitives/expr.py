@@ -297,6 +297,10 @@ def concatenate_exprs(parts: Sequence[Expr], axis: int) -> Expr:
     first, *rest = parts
     if not rest:
         return first
+    # XLA:CPU aborts where elements smaller than a byte do not fill one: join them as bytes
+    if dtypes.itemsize_bits(first.dtype) < 8 and dtypes.is_integer(first.dtype):
+        wide = [x.convert(np.dtype(np.int8)) for x in parts]
+        return concatenate_exprs(wide, axis).convert(first.dtype)
     shape = list(first.shape)
     shape[axis] = sum(x.shape[axis] for x in parts)
     out = first.aval.update(shape=tuple(shape))
@@ -370,6 +374,9 @@ def lower_extremum(op: str, direction: str) -> Callable:
     """Return the lowering of max or min. Complex numbers are ordered by their real parts first."""
 
     def write(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
+        if dtypes.is_integer(aval.dtype) and dtypes.itemsize_bits(aval.dtype) < 4:
+            found = hlo.compare(direction, x, y)  # XLA:CPU takes constants of two bits wrong
+            return hlo.op("stablehlo.select", [found, x, y], [aval])[0]
         if not dtypes.is_complex(aval.dtype):
             return hlo.like(op, x, y)[0]
         x, y = Expr(hlo, x), Expr(hlo, y)

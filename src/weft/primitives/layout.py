@@ -374,10 +374,16 @@ convert_element_type_p = ConvertElementType()
 
 
 def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
-    """x in `dtype`, itself where it has that type already."""
+    """x in `dtype`, itself where it has that type already.
+
+    An int that the default integer dtype cannot hold becomes a literal of `dtype`, which may hold
+    it.
+    """
     aval = typeof(x)
     if aval.dtype == dtype and aval.weak_type == weak_type and type(x) not in NUMBERS:
         return x
+    if type(x) is int and x.bit_length() >= 8 * aval.dtype.itemsize:
+        x = literal(x, dtype)
     return convert_element_type_p.apply(x, new_dtype=dtype, weak_type=weak_type)[0]
 
 

@@ -465,6 +465,7 @@ class ArgExtremum(families.OverAxes, families.Discrete):
         if not is_below(x.aval.shape[axes[0]], MAX_PAIRS + 1):
             find = lambda x: [self.find_by_value(x, axes, index_dtype)]
             return lower_jaxpr(hlo, stage_whole(find, [x.aval]), [x])
+        x = hlo.convert(x, dtypes.whole_byte_dtype(x.aval.dtype))
         index = ShapedArray(x.aval.shape, np.dtype(np.int32))
         (place,) = hlo.op("stablehlo.iota", [], [index], iota_dimension=f"{axes[0]} : i64")
         return [hlo.convert(self.lower_pairs(hlo, x, place, axes), index_dtype)]

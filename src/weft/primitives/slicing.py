@@ -400,15 +400,7 @@ class Concatenate(layout.LinearTogether):
         return [ShapedArray(shape, first.dtype, all(a.weak_type for a in avals))]
 
     def lower(self, hlo, *xs, dimension):
-        (out,) = self.abstract_eval(*[x.aval for x in xs], dimension=dimension)
-        # XLA:CPU aborts where elements smaller than a byte do not fill one: join them as bytes
-        small = dtypes.itemsize_bits(out.dtype) < 8 and dtypes.is_integer(out.dtype)
-        wide = np.dtype(np.int8) if small else out.dtype
-        parts = [hlo.convert(x, wide) for x in xs]
-        (y,) = hlo.op(
-            "stablehlo.concatenate", parts, [out.update(dtype=wide)], dimension=f"{dimension} : i64"
-        )
-        return [hlo.convert(y, out.dtype)]
+        return [concatenate_exprs([Expr(hlo, x) for x in xs], dimension).value]
 
     def element(self, i, *xs, dimension):
         ends, out = [*itertools.accumulate(x.shape[dimension] for x in xs)], None

@@ -75,6 +75,11 @@ class Sort(Primitive):
     def lower(self, hlo, *xs, dimension, is_stable, num_keys):
         if xs[0].aval.size == 0:
             return list(xs)
+        if not dtypes.PACKED.isdisjoint(x.aval.dtype for x in xs):
+            wide = [hlo.convert(x, dtypes.whole_byte_dtype(x.aval.dtype)) for x in xs]
+            params = {"is_stable": is_stable, "num_keys": num_keys}
+            outs = self.lower(hlo, *wide, dimension=dimension, **params)
+            return [hlo.convert(y, x.aval.dtype) for x, y in zip(xs, outs, strict=True)]
         if hlo.platform in GPUS and len(xs) == 1 and has_float_order(xs[0].aval.dtype):
             return lower_sort(hlo, xs, 1, dimension, is_stable)
         keys = [key for x in xs[:num_keys] for key in lower_keys(hlo, x)]

@@ -343,6 +343,9 @@ class Constant:
 def find_signs(args: Sequence) -> list[float]:
     """Return the signs of Python's floats if one of them is zero, as -0.0 equals 0.0."""
     floats = [x for x in args if isinstance(x, float)]
+    for x in args:
+        if isinstance(x, complex):
+            floats += x.real, x.imag
     return [copysign(1.0, x) for x in floats] if 0.0 in floats else []
 
 

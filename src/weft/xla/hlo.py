@@ -333,16 +333,18 @@ class Builder:
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """A constant: a number spread over `aval`, or an array of its shape."""
-        if type(value) in NUMBERS and value:  # the commonest, except for zeros, whose texts differ
+        # the commonest, except for zeros and complex numbers, whose texts differ
+        if type(value) in NUMBERS and value and type(value) is not complex:
             found = self.constants.get((value, type(value), aval))
             if found is not None:
                 return found
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]  # a scalar, which can be part of a key
         splat = not isinstance(value, np.ndarray)
-        # zeros differ by their text: 0.0 equals -0.0
+        # zeros and complex numbers differ by their text: 0.0 equals -0.0, and 1 + 0j equals 1 - 0j
         write = scalar_text if splat else array_text
-        text = None if splat and value else write(value, aval.dtype)
+        by_value = splat and value and not isinstance(value, (complex, np.complexfloating))
+        text = None if by_value else write(value, aval.dtype)
         key = (value if text is None else text, type(value), aval)
         found = self.constants.get(key)
         if found is None:
@@ -376,6 +378,10 @@ class Builder:
 
         `floats="TOTALORDER"` puts -0 before 0, and NaN of either sign at the ends.
         """
+        if dtypes.is_integer(x.aval.dtype) and dtypes.itemsize_bits(x.aval.dtype) < 4:
+            # XLA:CPU takes -1 of two bits for another number than an element that is -1
+            wide = dtypes.whole_byte_dtype(x.aval.dtype)
+            x, y = self.convert(x, wide), self.convert(y, wide)
         dtype = x.aval.dtype
         kind = floats if dtypes.is_inexact(dtype) else "UNSIGNED"
         if dtypes.is_integer(dtype) and dtypes.is_signed(dtype):
@@ -655,7 +661,9 @@ def array_text(x: np.ndarray, dtype: np.dtype) -> str:
     x = np.ascontiguousarray(dtypes.cast_on_host(x, dtype))
     if x.size == 0:
         return ""
-    if (x == x.flat[0]).all():
+    first = x.flat[0]
+    exact = first != 0 and not dtypes.is_complex(dtype)  # 0.0 equals -0.0
+    if (x == first).all() and (exact or x.tobytes() == first.tobytes() * x.size):
         return scalar_text(x.flat[0], dtype)
     if dtype == np.bool_ or dtypes.itemsize_bits(dtype) != dtype.itemsize * 8:
         return nested_text(x, dtype)

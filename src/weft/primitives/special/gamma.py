@@ -573,33 +573,88 @@ def normal_beta(a: Expr, b: Expr, x: Pair) -> Expr:
     return normal_cdf(z) + exp(-0.5 * z * z) * skew * (2 * math.pi) ** -0.5
 
 
-def incomplete_beta(a: Expr, b: Expr, x: Expr) -> Expr:
-    """The regularized incomplete beta function I(x; a, b), from the nearer end."""
+def make_proper_beta(a: Expr, b: Expr, x: Expr) -> tuple[Expr, Expr, Expr]:
+    """The arguments of an incomplete beta function, harmless ones where they are not proper."""
     good = is_proper(a, x) & (x < 1) & (b > 0) & (b < math.inf)
-    sa, sb, sx = (where(good, v, other) for v, other in ((a, 1.0), (b, 1.0), (x, 0.5)))
-    rest = 1 - to_pair(sx)
+    return where(good, a, 1.0), where(good, b, 1.0), where(good, x, 0.5)
+
+
+def beta_tail(a: Expr, b: Expr, x: Expr) -> tuple[Expr, Pair, Pair, Expr]:
+    """Return (turned, e, d, f): exp(e) d f is I(x; a, b), or 1 - I(x; a, b) where it is `turned`.
+
+    It is the tail that x is in. exp(e) d is x**a (1 - x)**b / beta(a, b).
+    """
+    rest = 1 - to_pair(x)
     # of a small b, 1 - part would cancel, and the fraction converges, though slowly, near x = 1
     spare = x.finfo.eps < x.eps / 2
-    cancels = ((sb < 0.5) & (sx < (0.9 if spare else 0.995))) | ((sb < 0.05) & (sx < 0.995))
-    turned = (sx > (sa + 1) / (sa + sb + 2)) & ~cancels
-    ca, cb = where(turned, sb, sa), where(turned, sa, sb)
-    exponent, factor = inverse_beta_parts(sa, sb)
-    log_x, log_rest = log_pair(sx), log_pair(rest)
+    cancels = ((b < 0.5) & (x < (0.9 if spare else 0.995))) | ((b < 0.05) & (x < 0.995))
+    turned = (x > (a + 1) / (a + b + 2)) & ~cancels
+    ca, cb = where(turned, b, a), where(turned, a, b)
+    exponent, factor = inverse_beta_parts(a, b)
+    log_x, log_rest = log_pair(x), log_pair(rest)
     # For huge b, the logarithm of a pair near 0 has too few digits.
-    log_rest = where(is_vast(sa, sb) & (sb > sa), to_pair(log1p(-sx)), log_rest)
-    exponent = exponent + sa * log_x + sb * log_rest
+    log_rest = where(is_vast(a, b) & (b > a), to_pair(log1p(-x)), log_rest)
+    exponent = exponent + a * log_x + b * log_rest
+    here, there = where(turned, rest.value, x), where(turned, x, rest.value)
+    return turned, exponent, factor, beta_fraction(ca, cb, here, there)
+
+
+def incomplete_beta(a: Expr, b: Expr, x: Expr) -> Expr:
+    """The regularized incomplete beta function I(x; a, b), from the nearer end."""
+    proper = make_proper_beta(a, b, x)
+    turned, exponent, factor, fraction = beta_tail(*proper)
+    part = exp_pair(exponent) * factor.value * fraction
+    return fix_beta_ends(where(turned, 1 - part, part), proper, a, b, x)
+
+
+def log_incomplete_beta(a: Expr, b: Expr, x: Expr, upper: bool) -> Expr:
+    """log I(x; a, b), or with `upper` log(1 - I(x; a, b)); finite where the tail underflows."""
+    proper = make_proper_beta(a, b, x)
+    turned, exponent, factor, fraction = beta_tail(*proper)
+    part = exp_pair(exponent) * factor.value * fraction
+    rare = part < 0.1
+    size = (exponent + log_pair(factor) + log_pair(fraction)).value
+    size = where(rare, size, log(where(rare, 0.5, part)))
+    small = turned if upper else ~turned
+    out = where(small, size, log1p(-where(small, 0.5, part)))
+    ends = (0.0, -math.inf) if upper else (-math.inf, 0.0)
+    return fix_beta_ends(out, proper, a, b, x, ends, lambda v: log(1 - v if upper else v))
+
+
+def log_beta_slope(a: Expr, b: Expr, x: Expr, upper: bool) -> Expr:
+    """The derivative of `log_incomplete_beta` in x, for 0 < x < 1."""
+    a, b, x = make_proper_beta(a, b, x)
+    turned, exponent, factor, fraction = beta_tail(a, b, x)
+    small = turned if upper else ~turned
     density = exp_pair(exponent) * factor.value
-    here, there = where(turned, rest.value, sx), where(turned, sx, rest.value)
-    part = density * beta_fraction(ca, cb, here, there)
+    slope = where(small, 1 / fraction, density / (1 - where(small, 0.5, density * fraction)))
+    return (-slope if upper else slope) / (x * (1 - x))
+
+
+def fix_beta_ends(
+    out: Expr,
+    proper: tuple,
+    a: Expr,
+    b: Expr,
+    x: Expr,
+    ends: tuple[float, float] = (0.0, 1.0),
+    apply: Callable = lambda v: v,
+) -> Expr:
+    """`out`, except for the ends, and for huge parameters, where it is `apply(I(x; a, b))`.
+
+    NaN where an argument is out of range, or both parameters are 0 or infinite.
+    """
+    sa, sb, sx = proper
     undecided = (equal(a, 0) & equal(b, 0)) | (equal(a, math.inf) & equal(b, math.inf))
     valid = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & ~undecided
     many = where(sa < sb, sa, sb) > (1e10 if x.eps < 1e-10 else 1e6)
+    zero, one = ends
     return choose(
-        where(turned, 1 - part, part),
-        (many, normal_beta(where(many, sa, 1.0), where(many, sb, 1.0), to_pair(sx))),
-        (equal(a, 0) | equal(b, math.inf), 1.0),
-        (equal(b, 0) | equal(a, math.inf), 0.0),
-        (equal(x, 1), 1.0),
-        (equal(x, 0), 0.0),
+        out,
+        (many, apply(normal_beta(where(many, sa, 1.0), where(many, sb, 1.0), to_pair(sx)))),
+        (equal(a, 0) | equal(b, math.inf), one),
+        (equal(b, 0) | equal(a, math.inf), zero),
+        (equal(x, 1), one),
+        (equal(x, 0), zero),
         (~valid, math.nan),
     )

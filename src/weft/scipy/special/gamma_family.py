@@ -5,8 +5,10 @@ The formulas are in primitives/special/gamma.py.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -14,10 +16,12 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft.core.aval import check_extent, typeof
+from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.errors import DtypeError
 from weft.numpy.choice import where as select
 from weft.numpy.promotion import as_operand
+from weft.primitives.elementwise import no_derivative
 from weft.primitives.expr import Expr
 from weft.primitives.special import gamma as gammas
 from weft.primitives.special import tables
@@ -38,6 +42,7 @@ from weft.primitives.special.formula import (
     to_pair,
     where,
 )
+from weft.primitives.special.functions import beta_slope
 from weft.run.operation import operation
 from weft.scipy.special import definitions
 from weft.xla.array import put
@@ -684,6 +689,39 @@ betainc = definitions.define_function(
     [0.     0.6875 1.    ]
     """,
 )
+
+
+def define_log_beta(name: str, upper: bool) -> Callable:
+    """Return the function log I(x; a, b) of a, b and x, or with `upper` log(1 - I(x; a, b)).
+
+    It is finite where the probability underflows. It has a derivative in x.
+    """
+    fixed = [no_derivative(name, operand) for operand in "ab"]
+    slope_p = definitions.define_primitive(
+        f"{name}_slope",
+        functools.partial(gammas.log_beta_slope, upper=upper),
+        [*fixed, lambda t, y, a, b, x: t * y * ((a - 1) / x - (b - 1) / (1 - x) - y)],
+        f"The derivative of {name} in x.",
+    )
+
+    def find_slope(a: Any, b: Any, x: Any) -> Any:
+        edge = (x == 0) | (x == 1)  # where the probability is 1
+        density = beta_slope(a, b, select(edge, x, 0.5))
+        inner = slope_p.apply(a, b, select(edge, 0.5, x))[0]
+        return select(edge, -density if upper else density, inner)
+
+    prim = definitions.define_primitive(
+        name,
+        functools.partial(gammas.log_incomplete_beta, upper=upper),
+        [*fixed, lambda t, y, a, b, x: t * find_slope(a, b, x)],
+        "The logarithm of a probability of the beta distribution.",
+    )
+    prim.cost = slope_p.cost = Cost.ITERATIVE
+    return lambda a, b, x: prim.apply(*definitions.promote_floats(name, a, b, x))[0]
+
+
+log_beta_lower = define_log_beta("log_beta_lower", upper=False)
+log_beta_upper = define_log_beta("log_beta_upper", upper=True)
 gammasgn = definitions.define_function(
     "gammasgn",
     lambda x: gammasgn_p.apply(x)[0],

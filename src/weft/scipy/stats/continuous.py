@@ -1,12 +1,12 @@
 """Distributions of real numbers, a row each: densities, probabilities, quantiles."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import weft.numpy as jnp
 from weft.scipy import special
 from weft.scipy.special.elementary import log1mexp
+from weft.scipy.special.gamma_family import log_beta_lower, log_beta_upper
 from weft.scipy.stats.distribution import define_distribution, evaluate_inside, evaluate_quantile
 from weft.scipy.stats.kernels import (
     LOG_2,
@@ -312,27 +312,12 @@ chi2 = define_distribution(
 )
 
 
-def beta_probability(above: bool, log: bool) -> Callable:
-    """The probability of a value `above` x, or not above it; or its `log`."""
-
-    def from_tail(x: Any, a: Any, b: Any) -> Any:
-        upper = x > (a + 1) / (a + b + 2)  # nearer to 1 than the mean: that tail is exact
-        swapped = jnp.where(upper, b, a), jnp.where(upper, a, b)
-        p = special.betainc(*swapped, jnp.where(upper, 1 - x, x))
-        exact = upper if above else ~upper
-        if not log:
-            return jnp.where(exact, p, 1 - p)
-        small, large = jnp.where(exact, p, 1), jnp.where(exact, 0, p)  # else infinite derivatives
-        return jnp.where(exact, jnp.log(small), jnp.log1p(-large))
-
-    def fun(x: Any, a: Any, b: Any) -> Any:
-        beyond = jnp.where((x > 0) != above, *((0, -INF) if log else (1, 0)))
-        inside = (x >= 0) & (x <= 1)
-        if log:  # not where the log is -inf
-            inside = inside & (x != (1 if above else 0))
-        return evaluate_inside(inside, lambda x: from_tail(x, a, b), x, 0.5, beyond)
-
-    return fun
+def beta_above(x: Any, a: Any, b: Any) -> Any:
+    """The probability of a value greater than x, from the tail that x is in."""
+    upper = x > (a + 1) / (a + b + 2)  # nearer to 1 than the mean: that tail is exact
+    swapped = jnp.where(upper, b, a), jnp.where(upper, a, b)
+    p = special.betainc(*swapped, jnp.where(upper, 1 - x, x))
+    return jnp.where(upper, p, 1 - p)
 
 
 beta = define_distribution(
@@ -350,9 +335,15 @@ beta = define_distribution(
     cdf=lambda x, a, b: evaluate_inside(
         (x >= 0) & (x <= 1), lambda x: special.betainc(a, b, x), x, 0.5, jnp.where(x > 0, 1, 0)
     ),
-    logcdf=beta_probability(above=False, log=True),
-    sf=beta_probability(above=True, log=False),
-    logsf=beta_probability(above=True, log=True),
+    logcdf=lambda x, a, b: evaluate_inside(
+        (x > 0) & (x <= 1), lambda x: log_beta_lower(a, b, x), x, 0.5, jnp.where(x > 0, 0, -INF)
+    ),
+    sf=lambda x, a, b: evaluate_inside(
+        (x >= 0) & (x <= 1), lambda x: beta_above(x, a, b), x, 0.5, jnp.where(x > 0, 0, 1)
+    ),
+    logsf=lambda x, a, b: evaluate_inside(
+        (x >= 0) & (x < 1), lambda x: log_beta_upper(a, b, x), x, 0.5, jnp.where(x > 0, -INF, 0)
+    ),
 )
 
 
