@@ -33,7 +33,6 @@ from weft.run.fastpath import compiled_call, is_unhashable_static
 from weft.run.hot import is_hot
 from weft.run.pipeline import JitSpec
 from weft.run.programs import run_program
-from weft.run.rules import RuleTrace, as_operation
 from weft.run.scalars import NUMBERS
 from weft.util import LiveObjects, add_keyword_hint, keep_cache, name_parameters
 from weft.xla.array import ARRAYS, SMALL, ArrayImpl, KeyArray, require_alive
@@ -216,7 +215,9 @@ class Operation:
             jaxpr, consts, tree = self.stage_call(key[0], key[1], args, kwargs)
         except NotForKernel:
             return ()
-        return (*as_operation(jaxpr, self.name), consts, tree) if is_pure(jaxpr) else ()
+        if not is_pure(jaxpr):
+            return ()
+        return (*current.trace.as_operation(jaxpr, self.name), consts, tree)
 
     def read_static(self, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """Return the arguments with numbers in place of integer arrays that are static.
@@ -479,7 +480,7 @@ def wrap_call(
                         return kernel(*given)
                     if not plain:
                         return kernel(*given, **kwargs)
-                elif whole and isinstance(current.trace, RuleTrace):
+                elif whole and current.trace.as_operation:
                     return op.call_traced(kernel, args, kwargs)
             except NotForKernel:
                 pass
@@ -588,7 +589,7 @@ def number_operation(
                         return current.trace.process(prim, (x, y), {})[0]
                     if not whole and z is ABSENT:
                         return fun(x) if y is ABSENT else fun(x, y)
-                    if whole and isinstance(current.trace, RuleTrace):
+                    if whole and current.trace.as_operation:
                         return op.call_traced(kernel, (x, y) if z is ABSENT else (x, y, z), {})
             except NotForKernel:
                 pass
