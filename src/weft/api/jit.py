@@ -29,6 +29,7 @@ from weft.api.programs import StagedProgram, forget_programs, is_live, programs_
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
+from weft.control.compiler_options import BACKEND, FINITE
 from weft.control.jit import jit_p
 from weft.core.aval import ShapedArray
 from weft.core.source import boundary
@@ -46,7 +47,7 @@ from weft.util import CACHES, copy_names, find_global_name, fun_name
 from weft.watch.captures import check_captures
 from weft.watch.key_reuse import check_keys
 from weft.xla.array import ArrayImpl
-from weft.xla.compile import BACKEND, FINITE, forget_loaded
+from weft.xla.compile import forget_loaded
 from weft.xla.hlo import PATTERNS
 
 __all__ = ["clear_caches", "jit"]

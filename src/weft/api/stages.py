@@ -14,6 +14,7 @@ from jaxlib import _jax
 from weft.api.functions import avals_of
 from weft.api.programs import Giving, StagedProgram
 from weft.api.shape_struct import ShapeDtypeStruct
+from weft.control.compiler_options import BACKEND
 from weft.core.aval import HasAval, ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.trace import Tracer
@@ -25,7 +26,7 @@ from weft.pytrees import flatten, unflatten
 from weft.run.pipeline import LoweredProgram, lower_program
 from weft.run.programs import find_executable
 from weft.util import Record, insert_at
-from weft.xla.compile import BACKEND, Executable, write_hlo
+from weft.xla.compile import Executable, write_hlo
 from weft.xla.hlo import strip_locations
 from weft.xla.layouts import Format, Layout
 from weft.xla.locating import write_places

@@ -6,11 +6,11 @@ The public `jit` is api/jit.py's; run/pipeline.py builds programs and run/progra
 from __future__ import annotations
 
 from weft.control.call import Call
+from weft.control.compiler_options import split_options
 from weft.core.facts import Runs
 from weft.core.primitive import Body
 from weft.core.trace import current
 from weft.transforms.linearize import SavingRule, saving_jaxpr
-from weft.xla.compile import split_options
 from weft.xla.lower import lower_call
 
 

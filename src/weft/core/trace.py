@@ -55,7 +55,7 @@ class Trace:
     targets: Any = None  # where rules write under it: see primitives/replay.py
     known: Any = ()  # ids of the tracers it has values for: see api/closures.py
     compiles_rules = False  # whether rules of transformations over it are compiled programs
-    # If set, calls under it are operations: from a closed jaxpr and its name to the operation of it.
+    # If not None, calls under it are operations: (jaxpr, name) -> an operation and its parameters
     as_operation: Any = None
 
     def __init__(self, parent: Trace | None = None):

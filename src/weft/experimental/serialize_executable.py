@@ -14,6 +14,7 @@ from typing import Any
 
 from weft.api.programs import StagedProgram
 from weft.api.stages import Compiled
+from weft.control.compiler_options import BACKEND
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, Var
 from weft.cpu.kernels import load_kernels
@@ -28,7 +29,7 @@ from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef
 from weft.run.pipeline import JitSpec, lower_program
 from weft.util import list_public
-from weft.xla.compile import BACKEND, Executable, compile_options, describe_machine
+from weft.xla.compile import Executable, compile_options, describe_machine
 from weft.xla.diskcache import fingerprint
 from weft.xla.placement import Placement, on_device
 

@@ -609,8 +609,10 @@ def number_operation(
         name_parameters(call, fun.__code__.co_varnames[:2])
     else:
         call.__code__ = call.__code__.replace(co_posonlyargcount=3)
-    public = functools.update_wrapper(call, fun)
-    public.kernel = kernel  # type: ignore[attr-defined]
+    public: Any = functools.update_wrapper(call, fun)
+    public.kernel = kernel
+    if not (matched or whole):
+        public.traced = fun  # for callers that know that a trace is in force
     return public
 
 
@@ -619,15 +621,19 @@ def operator_operation(fun: Callable, foreign: Callable) -> Callable:
 
     `foreign` is called with any other operand than an array or a number.
     """
-    kernel = fun.kernel  # type: ignore[attr-defined]
+    public: Any = fun
+    kernel, traced = public.kernel, getattr(fun, "traced", fun)
 
     @functools.wraps(foreign)
     def call(self: Any, other: Any) -> Any:
         try:
-            if current.trace is EVAL and (arrays := OPERANDS.get(type(other))) is not None:
-                if arrays:
-                    other = arrays[x64_cell.value][other or str(other)]
-                return kernel(self, other)
+            if current.trace is EVAL:
+                if (arrays := OPERANDS.get(type(other))) is not None:
+                    if arrays:
+                        other = arrays[x64_cell.value][other or str(other)]
+                    return kernel(self, other)
+            elif type(other) in OPERANDS or isinstance(other, Tracer):
+                return traced(self, other)
         except NotForKernel:
             pass
         except Exception as error:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from weft import cpu, dtypes, optimize, watch
+from weft.control.compiler_options import split_options
 from weft.core.aval import ShapedArray, check_extent, typeof
 from weft.core.jaxpr import Atom, Jaxpr, Literal, Var
 from weft.errors import InconclusiveDimensionOperation
@@ -26,7 +27,7 @@ from weft.primitives.constant import write_consts
 from weft.util import partition, select_masked
 from weft.watch import events
 from weft.watch.progress import run_reporting
-from weft.xla.compile import NO_FLAGS, Executable, compile_text, split_options
+from weft.xla.compile import NO_FLAGS, Executable, compile_text
 from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
 from weft.xla.lower import Module, lower_module, make_physical

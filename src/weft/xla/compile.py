@@ -66,19 +66,6 @@ class Flags(NamedTuple):
 
 NO_FLAGS = Flags()
 
-# Options that are not for XLA: the compiler, and an option of the compiler "c". In a program, the
-# pass of that compiler stands for both.
-BACKEND = "backend"
-FINITE = "finite_math"
-
-
-def split_options(options: tuple) -> tuple[Callable[[Any], Any] | None, tuple]:
-    """Return the pass that compiles a program in place of XLA, or None, and the flags of XLA."""
-    if not options:
-        return None, ()
-    flags = tuple([pair for pair in options if pair[0] != BACKEND])
-    return dict(options).get(BACKEND), flags
-
 
 def compile_text(
     text: str,
