@@ -143,9 +143,9 @@ LIMITS: dict[str, str] = {
     "start/import": "NumPy and jaxlib alone, `start/engine`, take 0.24 to 0.34 of JAX's import; "
     "our 164 modules added 60 ms on an Intel Xeon and 130 on an AMD EPYC, where JAX adds 470; 98 "
     "modules since, in 0.64 of the instructions",
-    "start/import_over_engine": "1.5 in CPU time, before the modules that compile were imported when "
-    "they are needed: 164 modules took 60 to 130 ms, none over 3, a fifth of it to read bytecode, a tenth to make 60 named tuples; while it runs, garbage "
-    "is looked for less often",
+    "start/import_over_engine": "1.5 in CPU time, before the modules that compile were imported "
+    "when they are needed: 164 modules took 60 to 130 ms, none over 3, a fifth of it to read "
+    "bytecode, a tenth to make 60 named tuples; while it runs, garbage is looked for less often",
     "start/import_first_op": "NumPy and jaxlib alone, `start/engine`, take 0.2 of it",
     "libraries/optax_tests_cold": "XLA compiles for 27 of 32 s, 850 programs where JAX has 1,091",
     "libraries/optax_tests_warm": "XLA reads 1,086 programs in 3.0 of 7.0 s; imports and pytest "
