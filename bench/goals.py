@@ -147,10 +147,11 @@ LIMITS: dict[str, str] = {
     "op/transpose_2000": "the same program as JAX's with the same options: 0.51 ms at best, JAX "
     "0.46 to 0.50; medians 0.57 and 0.56",
     "start/import": "NumPy and jaxlib alone, `start/engine`, take 0.24 to 0.34 of JAX's import; "
-    "our 164 modules add 60 ms on an Intel Xeon and 130 on an AMD EPYC, where JAX adds 470",
-    "start/import_over_engine": "1.5 in CPU time: 164 modules take 60 to 130 ms, none over 3, a "
-    "fifth of it to read bytecode, a tenth to make 60 named tuples; while it runs, garbage "
-    "is looked for less often",
+    "our 164 modules added 60 ms on an Intel Xeon and 130 on an AMD EPYC, where JAX adds 470; 98 "
+    "modules since, in 0.64 of the instructions",
+    "start/import_over_engine": "1.5 in CPU time, before the modules that compile were imported "
+    "when they are needed: 164 modules took 60 to 130 ms, none over 3, a fifth of it to read "
+    "bytecode, a tenth to make 60 named tuples; while it runs, garbage is looked for less often",
     "start/import_first_op": "NumPy and jaxlib alone, `start/engine`, take 0.2 of it",
     "libraries/optax_tests_cold": "XLA compiles for 27 of 32 s, 850 programs where JAX has 1,091",
     "libraries/optax_tests_warm": "XLA reads 1,086 programs in 3.0 of 7.0 s; imports and pytest "
@@ -187,10 +188,11 @@ LIMITS: dict[str, str] = {
     "lower/chain2000_per_op": "0.095 to 0.12 from run to run: 6.4 us an operation alone, of which "
     "tracing takes 3.3 and writing a line 2.3; 0.5 of it is the search for garbage",
     "dispatch/pytree100": "144 us in both as the least of many: one call of the engine, and "
-    "1.3 us of it for an argument and a result",
+    "1.3 us of it for an argument and a result; in instructions 0.75 of JAX's",
     "dispatch/numpy_arg": "1.27 alone: arguments are copied, as the engine may read them late "
     "and JAX lets it. Of 9.3 us the engine's call is 7.0, and 7.7 on fresh copies with what they "
-    "cost; 0.5 are the way from the engine to Python, 0.6 to find what is to be copied",
+    "cost; 0.5 are the way from the engine to Python, 0.6 to find what is to be copied; "
+    "in instructions 1.21",
     "model/mlp_mnist_b128": "compiled, it has JAX's operations one by one, 8 products and 19 "
     "fusions; alone, the least of 800 steps is no more than JAX's",
     "model/transformer12": "in this run products of four small matrices went to the kernel; since "

@@ -6,10 +6,21 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 
+import numpy as np
 import pytest
 
-from weft.options import GUARDS, OPTIONS, Option, config, read_variables
+import weft
+from weft.options import (
+    GUARDS,
+    OPTIONS,
+    Option,
+    config,
+    read_context,
+    read_variables,
+    trace_context,
+)
 from weft.options.flags import FLAGS, VARIABLES
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -123,3 +134,115 @@ def test_the_page_names_every_variable_that_the_package_reads():
     clusters = {name for name in read if name.split("_")[0] in ("SLURM", "OMPI", "PMIX", "PMI")}
     assert read <= told | options | tool.READ_ONLY | clusters | {"TPU_WORKER_HOSTNAMES"}
     assert {name for name in told if name[:5] == "WEFT_"} == VARIABLES
+
+
+# --- options in the keys of programs --------------------------------------------------------------
+
+TRACED = [o for o in OPTIONS if o.traced]
+OTHERS = {"default_device": "cpu", "default_matmul_precision": "highest", "passes": "cse_jaxpr"}
+
+
+def other_value(option):
+    """Return a value of an option that it does not have now."""
+    now = config.read(option.name)
+    if option.choices is None and isinstance(now, bool):
+        return not now
+    known = option.choices or ()
+    return OTHERS.get(option.name) or next((c for c in known if c != now), 3)
+
+
+@pytest.mark.parametrize("option", TRACED, ids=[o.name for o in TRACED])
+def test_each_option_of_programs_is_in_their_keys(option):
+    name, now, other = option.name, config.read(option.name), other_value(option)
+    before = trace_context()
+    with config.scope(**{name: other}):
+        within = trace_context()
+        assert within != before and hash(within) != hash(before)
+        assert read_context(within)[name] == other == config.read(name)
+        with config.scope(**{name: now}):
+            assert trace_context() != within and read_context(trace_context())[name] == now
+        assert trace_context() == within
+    assert trace_context() == before and read_context(before)[name] == now
+    try:
+        config.update(name, other)
+        assert trace_context() != before and read_context(trace_context())[name] == other
+    finally:
+        config.update(name, now)
+    assert trace_context() == before
+
+
+@pytest.mark.parametrize("name", ["random_seed_offset", "enable_x64"])
+def test_calls_in_c_see_each_change_of_an_option(name):
+    traced = []
+
+    @weft.jit
+    def fun(x):
+        traced.append(config.read(name))
+        return x
+
+    x, now, other = np.float32(1), config.read(name), int(not config.read(name))
+    for _ in range(3):
+        fun(x)
+        with config.scope(**{name: other}):
+            fun(x)
+            with config.scope(legacy_prng_key="warn"):
+                fun(x)
+    assert traced == [now, other, other]
+
+
+def test_blocks_may_end_in_any_order():
+    before = trace_context()
+    first, second = config.scope(check_bounds=False), config.scope(random_seed_offset=3)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    found = read_context(trace_context())
+    assert found["check_bounds"] == config.check_bounds
+    assert found["random_seed_offset"] == config.random_seed_offset == 3
+    second.__exit__(None, None, None)
+    assert trace_context() == before
+
+
+def test_a_block_in_one_thread_and_a_change_in_another():
+    now, seen = config.legacy_prng_key, []
+
+    def look():
+        with config.scope(random_seed_offset=3):
+            entered.set()
+            changed.wait()
+            seen.append(read_context(trace_context()))
+            seen.append((config.legacy_prng_key, config.random_seed_offset))
+
+    entered, changed = threading.Event(), threading.Event()
+    thread = threading.Thread(target=look)
+    thread.start()
+    entered.wait()
+    try:
+        config.update("legacy_prng_key", "warn")
+        changed.set()
+        thread.join()
+    finally:
+        config.update("legacy_prng_key", now)
+    found, read = seen
+    assert (found["legacy_prng_key"], found["random_seed_offset"]) == read == ("warn", 3)
+
+
+def test_threads_that_set_options_lose_no_change():
+    values = {"random_seed_offset": (3, 0), "legacy_prng_key": ("warn", "allow")}
+    before, interval = trace_context(), sys.getswitchinterval()
+
+    def change(name):
+        for _ in range(200):
+            for value in values[name]:
+                config.update(name, value)
+
+    threads = [threading.Thread(target=change, args=(name,)) for name in values]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert trace_context() == before

@@ -9,14 +9,13 @@ from __future__ import annotations
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from weft.api.functions import argument_names, parameter_names
 from weft.core.aval import ShapedArray
 from weft.core.source import source_line
 from weft.core.trace import get_traceback
-from weft.options import OPTIONS
+from weft.options import read_context
 from weft.pytrees import PyTreeDef
 from weft.util import Logger, fun_name, name_line
 
@@ -35,9 +34,6 @@ class Call(NamedTuple):
     options: Any
     context: tuple
 
-
-# The parts of `Call.context`, in order.
-CONTEXT = (*[o.name for o in OPTIONS if o.traced], "mapped axes", "mesh in scope", "hooks")
 
 # By the code of a function that was traced while this was on: the function object, if it lives.
 _traced: weakref.WeakKeyDictionary[types.CodeType, Any] = weakref.WeakKeyDictionary()
@@ -173,15 +169,26 @@ def changes(fun: Callable, rest: Callable, old: Call, new: Call) -> tuple[list[s
             if a is not b:
                 texts.append(f"argument `{name}` was {type_text(a)}, is {type_text(b)}")
                 hints.append(type_hint(a, b))
-    for i, (was, now) in enumerate(zip_longest(old.context, new.context)):
-        if was != now:
-            name = CONTEXT[i] if i < len(CONTEXT) else "a context of the user's"
-            texts.append(f"{name} was {was!r}, is {now!r}")
-            hints.append("")
+    for text in context_changes(old.context, new.context):
+        texts.append(text)
+        hints.append("")
     if (old.donated, old.options) != (new.donated, new.options):
         texts.append("it is jitted with other options")
         hints.append("jit the function once.")
     return texts, hints[0] if hints else ""
+
+
+def context_changes(old: tuple, new: tuple) -> list[str]:
+    """List the options and contexts that changed between two calls, in words."""
+    was, now = read_context(old), read_context(new)
+    texts = []
+    for name in dict.fromkeys([*was, *now]):
+        if was.get(name) != now.get(name):
+            known = name if isinstance(name, str) else "a context of the user's"
+            texts.append(f"{known} was {was.get(name)!r}, is {now.get(name)!r}")
+    if old != new and not texts:
+        texts.append("a block sets an option to the value that it has outside of the block")
+    return texts
 
 
 def type_text(aval: ShapedArray) -> str:

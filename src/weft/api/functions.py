@@ -176,7 +176,8 @@ def avals_of(
     With `structs`, anything with a shape and a dtype is taken as an array.
     """
     if structs:
-        leaves = [x if is_valid_value(x) or is_masked(x) else struct_like(x) for x in leaves]
+        known = lambda x: type(x) is ArrayImpl or is_valid_value(x) or is_masked(x)
+        leaves = [x if known(x) else struct_like(x) for x in leaves]
     try:
         avals = []
         for x in leaves:

@@ -29,7 +29,8 @@ from weft.api.programs import StagedProgram, forget_programs, is_live, programs_
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
-from weft.control.jit import BACKEND, FINITE, jit_p
+from weft.control.compiler_options import BACKEND, FINITE
+from weft.control.jit import jit_p
 from weft.core.aval import ShapedArray
 from weft.core.source import boundary
 from weft.core.trace import Tracer, current

@@ -14,7 +14,7 @@ from jaxlib import _jax
 from weft.api.functions import avals_of
 from weft.api.programs import Giving, StagedProgram
 from weft.api.shape_struct import ShapeDtypeStruct
-from weft.control.jit import BACKEND
+from weft.control.compiler_options import BACKEND
 from weft.core.aval import HasAval, ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.trace import Tracer

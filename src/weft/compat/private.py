@@ -30,8 +30,8 @@ from weft.extend.core.primitives import CallPrimitive
 from weft.interpreters.mlir import core_call_lowering
 from weft.lax import add_p, stop_gradient_p
 from weft.mesh.client import _process_group
-from weft.numpy.methods import ManualAxisType
 from weft.numpy.promotion import shape_of
+from weft.primitives.varying import ManualAxisType
 from weft.pytrees import is_tree_node, leaves, prefix_error, structure, tree_map
 from weft.sharding import AxisType, NamedSharding, PartitionSpec, get_abstract_mesh, get_mesh
 from weft.util import SymbolicSize, list_public

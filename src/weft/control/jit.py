@@ -5,26 +5,13 @@ The public `jit` is api/jit.py's; run/pipeline.py builds programs and run/progra
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from weft.control.call import Call
+from weft.control.compiler_options import split_options
 from weft.core.facts import Runs
 from weft.core.primitive import Body
 from weft.core.trace import current
 from weft.transforms.linearize import SavingRule, saving_jaxpr
 from weft.xla.lower import lower_call
-
-BACKEND = "backend"  # a compiler option that is not for XLA
-FINITE = "finite_math"  # an option of the backend "c"; the pass of the backend stands for both
-
-
-def split_options(options: tuple) -> tuple[Callable[[Any], Any] | None, tuple]:
-    """Return the pass that compiles a program in place of XLA, or None, and the flags of XLA."""
-    if not options:
-        return None, ()
-    flags = tuple([pair for pair in options if pair[0] != BACKEND])
-    return dict(options).get(BACKEND), flags
 
 
 class Jit(Call, SavingRule):

@@ -55,6 +55,8 @@ class Trace:
     targets: Any = None  # where rules write under it: see primitives/replay.py
     known: Any = ()  # ids of the tracers it has values for: see api/closures.py
     compiles_rules = False  # whether rules of transformations over it are compiled programs
+    # If not None, calls under it are operations: (jaxpr, name) -> an operation and its parameters
+    as_operation: Any = None
 
     def __init__(self, parent: Trace | None = None):
         self.parent: Trace | None = parent or current.trace

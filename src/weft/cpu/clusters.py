@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import operator
 
+from weft import cpu
+from weft.core.form import Form
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.cpu.cheap_programs import plan_calls
-from weft.cpu.matrices import symmetrize_in_kernels
-from weft.cpu.row_programs import HALVES, plan_rows
-from weft.cpu.scope import Target
+from weft.cpu.scope import HALVES, Target
 
 MAX_EQUATIONS = 64  # of a program that is looked at
 
 DTYPE_OF = operator.attrgetter("aval.dtype")
+FORM_OF = operator.attrgetter("primitive.form")
 
 
 @memo_jaxpr
@@ -29,10 +30,11 @@ def fuse_clusters(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     possible = target.kernels and not (target.devices or target.donated or target.located)
     if not possible or jaxpr.constvars or not 0 < len(jaxpr.eqns) <= MAX_EQUATIONS:
         return jaxpr
-    jaxpr = symmetrize_in_kernels(jaxpr, target)
+    if Form.CHOLESKY in map(FORM_OF, jaxpr.eqns):
+        jaxpr = cpu.matrices.symmetrize_in_kernels(jaxpr, target)
     if calls := plan_calls(jaxpr):
         return jaxpr.replace(eqns=calls)
     narrow = not HALVES.isdisjoint(map(DTYPE_OF, (*jaxpr.invars, *jaxpr.outvars)))
-    if narrow and (call := plan_rows(jaxpr)):
+    if narrow and (call := cpu.row_programs.plan_rows(jaxpr)):
         return jaxpr.replace(eqns=[call])
     return jaxpr

@@ -6,7 +6,6 @@ computes the rest: complex matrices, QR with exchanged columns, eigenvalues and 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -113,10 +112,9 @@ def choose_cholesky(eqn: Eqn, scope: Scope) -> Replacement | None:
 def symmetrize_in_kernels(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program whose calls of the Cholesky kernel symmetrize their operands.
 
-    It is called before the operations that symmetrize are fused with others.
+    It is called before the operations that symmetrize are fused with others, for programs with a
+    Cholesky factorization.
     """
-    if Form.CHOLESKY not in map(operator.attrgetter("primitive.form"), jaxpr.eqns):
-        return jaxpr
     given = (False,) * len(jaxpr.invars)
     return drop_dead_code(rewrite_program(jaxpr, choose_symmetrized, target, given))
 

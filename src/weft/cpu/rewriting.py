@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from weft.control.call import Call
+from weft import cpu
 from weft.core.aval import ShapedArray
 from weft.core.facts import Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
@@ -23,8 +23,6 @@ from weft.cpu.scope import Scope, Target
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
 from weft.primitives.constant import stage_whole, write_consts
-from weft.xla.hlo import Value
-from weft.xla.lower import lower_jaxpr
 
 MAX_MOVES = 64  # equations; larger programs are not tested for whether they only move
 
@@ -46,24 +44,6 @@ class Reading(NamedTuple):
 Replacement: TypeAlias = Callable[..., Sequence[Any]] | Jaxpr | Reading
 # A function from an equation and its scope to the replacement, or to None to keep the equation.
 Choice: TypeAlias = Callable[[Eqn, Scope], Replacement | None]
-
-
-class PlainCall(Call):
-    """Call a program of types without shardings on operands that are sharded over a mesh.
-
-    It replaces an equation with sharded types of operands or results. If its program were inlined,
-    the types of intermediate values would say that they are not sharded. Within this call, the
-    compiler chooses their shardings.
-    """
-
-    name = "plain_call"
-
-    def lower(self, hlo, *values, jaxpr):
-        pairs = zip(values, jaxpr.in_avals, strict=True)
-        return lower_jaxpr(hlo, jaxpr, [Value(v.name, aval, v.scalar) for v, aval in pairs])
-
-
-plain_call_p = PlainCall()
 
 
 class Rewriter(NamedTuple):
@@ -131,7 +111,8 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
     if any(a.aval.sharded is not None for a in (*atoms, *eqn.outvars)):
         given = tuple(map(scope.is_argument, atoms))
         body = rewrite_program(body, choose, scope.target, given)
-        eqn = eqn.replace(invars=list(atoms), primitive=plain_call_p, params={"jaxpr": body})
+        call = cpu.plain_call.plain_call_p
+        eqn = eqn.replace(invars=list(atoms), primitive=call, params={"jaxpr": body})
         scope.eqns.append(eqn)
         return
     # results keep their variables, and with them types that are weak or sharded

@@ -31,13 +31,13 @@ from weft.cpu.opcodes import (
     encode_program,
     find_instruction,
 )
+from weft.cpu.scope import HALVES
 from weft.dtypes import bfloat16
 from weft.optimize.views import find_views, merge_axes, view_whole
 from weft.primitives import elementwise as ops
 from weft.primitives.reduction import Extremum
 
 BOOL, INT, F32, F16, BF16 = map(np.dtype, (bool, np.int32, np.float32, np.float16, bfloat16))
-HALVES = frozenset((F16, BF16))
 FLOATS = HALVES | {F32}
 TYPES = FLOATS | {BOOL, INT}
 # Instructions that give a mask, and whether their operands change places.

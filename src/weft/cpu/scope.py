@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.elements import fills_with_number, only_moves
+from weft.dtypes import bfloat16
 
 # XLA gives a program of more than 1000 elements, as it counts, to a second thread. It counts some
 # operations several times.
@@ -16,6 +19,7 @@ MAX_LIGHT_EQNS = 64  # longer programs are not looked at
 # Elements of results that one thread completes as quickly as several, such as a triangle of a
 # matrix. LAPACK factorizes a matrix of this many elements in a millisecond or two.
 MAX_SHORT = 1 << 16
+HALVES = frozenset(map(np.dtype, (np.float16, bfloat16)))
 
 
 class Target(NamedTuple):

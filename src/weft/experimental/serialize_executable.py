@@ -14,7 +14,7 @@ from typing import Any
 
 from weft.api.programs import StagedProgram
 from weft.api.stages import Compiled
-from weft.control.jit import BACKEND
+from weft.control.compiler_options import BACKEND
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, Var
 from weft.cpu.kernels import load_kernels

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
-from weft.api.devices import device_put
+from weft import api, dtypes
 from weft.core.aval import is_valid_value, typeof
-from weft.core.trace import Tracer, is_eager
+from weft.core.trace import Tracer, current, is_eager
 from weft.errors import DtypeError
 from weft.mesh.mesh import get_mesh
 from weft.mesh.sharding import NamedSharding, SingleDeviceSharding
@@ -19,7 +18,6 @@ from weft.mesh.typed import with_every_entry
 from weft.primitives import layout
 from weft.primitives.families import index_tuple
 from weft.primitives.reshard import lay_out
-from weft.primitives.varying import pvary
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
@@ -151,7 +149,7 @@ def put_on_device(
                 f"{op}: device and out_sharding must not both be given; got {device}, "
                 f"{out_sharding}. Hint: out_sharding alone."
             )
-        return device_put(layout.convert(x, x.dtype) if strong else x, device)
+        return api.devices.device_put(layout.convert(x, x.dtype) if strong else x, device)
     if out_sharding is not None:
         return lay_out(op, x, out_sharding)
     mesh = get_mesh()
@@ -171,7 +169,7 @@ def put_like(
     if device is not None or out_sharding is not None:
         return put_on_device(x, device, out_sharding, op, strong=True)
     if isinstance(like, Tracer) and like.aval.varying is not None:
-        x = pvary(x, like.aval.varying.names)
+        x = like.aval.varying.cast(current.trace, x)
     alike = x.shape == getattr(like, "shape", None)
     if type(like) in ARRAYS and like._committed:
         alike = alike or type(like._sharding) is SingleDeviceSharding

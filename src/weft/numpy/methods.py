@@ -24,7 +24,6 @@ from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import sharded_of
 from weft.numpy import ufuncs
 from weft.numpy.promotion import is_arraylike
-from weft.primitives.varying import ManualAxisType, axes_of_varying
 from weft.run.operation import OPERANDS, operator_operation
 from weft.util import LazyMember, LazyText, hide_members, name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
@@ -186,6 +185,11 @@ def sharding_of_type(aval: ShapedArray) -> NamedSharding:
     return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * aval.ndim))
 
 
+def make_manual_type() -> property:
+    """Make the property of types that says how values vary along the axes of a mesh."""
+    return property(importlib.import_module("weft.primitives.varying").ManualAxisType.of)
+
+
 # Methods of arrays that ask for their memory, which a traced value has not.
 OF_VALUES = "devices tobytes is_deleted delete unsafe_buffer_pointer on_device_size_in_bytes"
 
@@ -250,9 +254,9 @@ def attach_methods() -> None:
     }
     for name, method in methods_of_types.items():
         setattr(AbstractValue, name, method)
-    ShapedArray.vma = property(lambda self: frozenset(axes_of_varying(self.varying)))
-    ShapedArray.manual_axis_type = property(ManualAxisType.of)  # type: ignore[attr-defined]
-    ShapedArray.mat = ShapedArray.manual_axis_type  # type: ignore[attr-defined]
+    ShapedArray.vma = property(lambda self: frozenset(self.varying.names if self.varying else ()))
+    for name in ("manual_axis_type", "mat"):
+        LazyMember(make_manual_type, name, [ShapedArray])
     AbstractRef.sharding = property(lambda self: self.inner_aval.sharding)
     for cls, members in ((Ref, OF_REFS), (AbstractRef, OF_REF_TYPES)):
         for name, (place, wrap) in members.items():

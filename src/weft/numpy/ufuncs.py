@@ -31,7 +31,6 @@ from weft.options import trace_context
 from weft.primitives import elementwise as ops
 from weft.primitives.element_docs import block, find_kind
 from weft.run.operation import number_operation
-from weft.run.rules import RuleTrace, as_operation
 from weft.util import alias, name_function
 from weft.xla.typing import Array, ArrayLike
 
@@ -97,9 +96,10 @@ def apply_together(name: str, applied: Callable, actions: Any, kinds: Sequence) 
     program: list[Any] = []
 
     def apply(x: Any, y: Any) -> list:
-        if isinstance(current.trace, RuleTrace) and isinstance(x, Tracer) | isinstance(y, Tracer):
+        if current.trace.as_operation and isinstance(x, Tracer) | isinstance(y, Tracer):
             if not program:
-                program.extend(as_operation(stage_closed(apply, kinds, name)[0], name))
+                staged, _ = stage_closed(apply, kinds, name)
+                program.extend(current.trace.as_operation(staged, name))
             return current.trace.process(program[0], (x, y), program[1])
         return applied(x if act_x is None else act_x(x), y if act_y is None else act_y(y))
 

@@ -6,11 +6,13 @@ the key of the C++ call cache if it affects traces or programs. Settings are sto
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import operator
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -22,6 +24,7 @@ from weft.util import Logger, Scope, find_close, suggest_name
 
 
 def make_cell(name: str, value: Any, traced: bool) -> Any:
+    """Return a cell of jaxlib's. If `traced`, its value is part of the keys of programs."""
     return _jax.config.Config(
         name, value, include_in_jit_key=traced, include_in_trace_context=traced
     )
@@ -38,7 +41,7 @@ class Option(NamedTuple):
     doc: str
     choices: tuple | None = None  # None: any value of the default's type
     kinds: tuple[type, ...] = ()  # the types of values, where the default is None
-    traced: bool = False  # True: part of every cache key, since it changes programs
+    traced: bool = False  # True: part of the keys of programs, since it changes them
 
 
 _PRECISIONS = (
@@ -104,7 +107,7 @@ OPTIONS = (
         "off",
         "'all' sets each option that finds silent mistakes; 'some' where one of them is set.",
         ("off", "all", "some"),
-        traced=True,  # for all of them: each part of a key costs every call 0.03 us
+        traced=True,  # for all of them
     ),
     Option("check_tracer_leaks", False, "Raise where a traced value is kept.", traced=True),
     Option("disable_most_optimizations", False, "Compile fast, to programs that run slowly."),
@@ -358,6 +361,78 @@ def _bare(name: str) -> str:
     return str(name).removeprefix("jax_").removeprefix("weft_")
 
 
+# --- options in the keys of programs --------------------------------------------------------------
+
+
+class Settings:
+    """The values of the traced options in all threads. Equal settings are one object.
+
+    A call in C++ hashes and compares each cell that is part of keys, which takes 0.03 us. So the
+    traced options have two such cells together: `_settings`, whose value is a `Settings`, and
+    `_pins`, the options that a thread has set until a block ends. `enable_x64`, which C++ reads,
+    has a cell of its own.
+    """
+
+    __slots__ = ("values",)
+    _interned: dict[tuple, Settings] = {}
+
+    values: dict[str, Any]
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Settings:
+        """Return the settings with these values."""
+        key = tuple(values.items())
+        found = cls._interned.get(key)
+        if found is None:
+            new = object.__new__(cls)
+            new.values = values
+            found = cls._interned.setdefault(key, new)  # another thread's, if it was quicker
+        return found
+
+
+_TRACED = frozenset(o.name for o in OPTIONS if o.traced and o.name != "enable_x64")
+x64_cell = make_cell("enable_x64", False, True)
+_settings = make_cell("settings", None, True)
+_pins = make_cell("pins", frozenset(), True)
+_updates = threading.Lock()
+
+
+def collect_settings() -> Settings:
+    """Return the settings that hold in all threads."""
+    return Settings.of({o.name: _cells[o.name].get_global() for o in OPTIONS if o.name in _TRACED})
+
+
+def pin_options(changes: Mapping[str, Any]) -> tuple[Callable, Any, Any] | None:
+    """Return the change of `_pins` for options that are set until a block ends, if any is traced.
+
+    A pin is the name of an option, the number of pins of the option around, and its value. The
+    pins are added and removed by calls of C alone, which Ctrl-C does not interrupt. They are only
+    removed from those that are there, because blocks of generators may end in any order.
+    """
+    held = _pins.value
+    added = frozenset(
+        (name, sum(name == other for other, *_ in held), value)
+        for name, value in changes.items()
+        if name in _TRACED
+    )
+    if not added:
+        return None
+    now = operator.attrgetter("value")
+    remove, add = (
+        map(_pins.set_local, map(merge, map(now, (_pins,)), (added,)))
+        for merge in (operator.sub, operator.or_)
+    )
+    return functools.partial(collections.deque, maxlen=0), remove, add
+
+
+def read_context(context: tuple) -> dict[Any, Any]:
+    """Return the parts of a result of `trace_context` by name: the options, and what is around."""
+    wide, settings, pins, axes, mesh, *others = context
+    pinned = {name: value for name, _, value in sorted(pins, key=operator.itemgetter(0, 1))}
+    named = {"enable_x64": wide, **settings.values, **pinned}
+    return {**named, "mapped axes": axes, "mesh in scope": mesh, **dict(enumerate(others))}
+
+
 FOR_USERS = "config_with_absl parse_flags_with_absl read scope update values x64_enabled"
 
 
@@ -372,7 +447,10 @@ class Config:
         self._accepted = {**FLAGS}
         self._options = {o.name: o for o in OPTIONS}
         self._cells = _cells
-        self._cells |= {o.name: make_cell(o.name, o.default, o.traced) for o in OPTIONS}
+        for o in OPTIONS:
+            wide = o.name == "enable_x64"
+            self._cells[o.name] = x64_cell if wide else make_cell(o.name, o.default, False)
+        _settings.set_global(collect_settings())
         for name, cell in self._cells.items():
             object.__setattr__(self, "_" + name, cell)
 
@@ -469,11 +547,14 @@ class Config:
             ACTIONS.get(accepted, lambda val: say_once(accepted))(val)
             self._accepted[accepted] = val
             return
-        for cell, checked in self._changes({name: val}):
-            cell.set_global(checked)
+        changes = self._changes({name: val})
+        with _updates:  # two threads may set two options
+            for changed, checked in changes.items():
+                self._cells[changed].set_global(checked)
+            _settings.set_global(collect_settings())
 
-    def _changes(self, settings: dict[str, Any]) -> list[tuple[Any, Any]]:
-        """The cells to set, and to what; `debug` sets others, which may be set beside it."""
+    def _changes(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the options to set, checked; `debug` sets others, which may be set beside it."""
         named = {}
         for name, value in settings.items():
             named[self._find(name)] = value
@@ -485,12 +566,19 @@ class Config:
             watches = any(named[n] if n in named else self.read(n) for n in WATCHES)
             if watches or self.debug != "off":
                 named["debug"] = "some" if watches else "off"
-        return [(self._cells[n], self._checked(n, v)) for n, v in named.items()]
+        return {n: self._checked(n, v) for n, v in named.items()}
 
     def scope(self, **settings: Any) -> Scope:
         """Set options in this thread until the block ends."""
         changes = self._changes(settings)
-        return Scope(lambda: [(cell.set_local, cell.get_local(), v) for cell, v in changes])
+
+        def list_changes() -> list[tuple[Callable, Any, Any]]:
+            cells = [(self._cells[name], value) for name, value in changes.items()]
+            pinned = pin_options(changes)
+            every = [(cell.set_local, cell.get_local(), value) for cell, value in cells]
+            return [*every, pinned] if pinned else every
+
+        return Scope(list_changes)
 
     def __repr__(self) -> str:
         rows = (f"  {o.name} = {getattr(self, o.name)!r}: {o.doc}" for o in OPTIONS)
@@ -502,7 +590,6 @@ for _option in OPTIONS:  # a property reads its cell in 70 ns
     setattr(Config, _option.name, _read)
 
 config = Config()
-x64_cell = config._cells["enable_x64"]
 bounds_cell = config._cells["check_bounds"]
 disable_jit_cell = config._cells["disable_jit"]
 try:
@@ -528,4 +615,4 @@ def x64_as(value: bool) -> contextlib.AbstractContextManager[None]:
 _jax.jax_jit.set_enable_x64_state(x64_cell)
 # Calls see `disable_jit` in Python: jaxlib's own way fails on kernels, which have no function.
 _jax.jax_jit.set_disable_jit_state(make_cell("engine_disable_jit", False, False))
-_jax.jax_jit.set_post_hook_state(make_cell("post_hook", None, True))
+_jax.jax_jit.set_post_hook_state(make_cell("post_hook", None, False))

@@ -33,7 +33,6 @@ from weft.run.fastpath import compiled_call, is_unhashable_static
 from weft.run.hot import is_hot
 from weft.run.pipeline import JitSpec
 from weft.run.programs import run_program
-from weft.run.rules import RuleTrace, as_operation
 from weft.run.scalars import NUMBERS
 from weft.util import LiveObjects, add_keyword_hint, keep_cache, name_parameters
 from weft.xla.array import ARRAYS, SMALL, ArrayImpl, KeyArray, require_alive
@@ -216,7 +215,9 @@ class Operation:
             jaxpr, consts, tree = self.stage_call(key[0], key[1], args, kwargs)
         except NotForKernel:
             return ()
-        return (*as_operation(jaxpr, self.name), consts, tree) if is_pure(jaxpr) else ()
+        if not is_pure(jaxpr):
+            return ()
+        return (*current.trace.as_operation(jaxpr, self.name), consts, tree)
 
     def read_static(self, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """Return the arguments with numbers in place of integer arrays that are static.
@@ -482,7 +483,7 @@ def wrap_call(
                         return kernel(*given)
                     if not plain:
                         return kernel(*given, **kwargs)
-                elif whole and isinstance(current.trace, RuleTrace):
+                elif whole and current.trace.as_operation:
                     return op.call_traced(kernel, args, kwargs)
             except NotForKernel:
                 pass
@@ -591,7 +592,7 @@ def number_operation(
                         return current.trace.process(prim, (x, y), {})[0]
                     if not whole and z is ABSENT:
                         return fun(x) if y is ABSENT else fun(x, y)
-                    if whole and isinstance(current.trace, RuleTrace):
+                    if whole and current.trace.as_operation:
                         return op.call_traced(kernel, (x, y) if z is ABSENT else (x, y, z), {})
             except NotForKernel:
                 pass
@@ -611,8 +612,10 @@ def number_operation(
         name_parameters(call, fun.__code__.co_varnames[:2])
     else:
         call.__code__ = call.__code__.replace(co_posonlyargcount=3)
-    public = functools.update_wrapper(call, fun)
-    public.kernel = kernel  # type: ignore[attr-defined]
+    public: Any = functools.update_wrapper(call, fun)
+    public.kernel = kernel
+    if not (matched or whole):
+        public.traced = fun  # for callers that know that a trace is in force
     return public
 
 
@@ -621,15 +624,19 @@ def operator_operation(fun: Callable, foreign: Callable) -> Callable:
 
     `foreign` is called with any other operand than an array or a number.
     """
-    kernel = fun.kernel  # type: ignore[attr-defined]
+    public: Any = fun
+    kernel, traced = public.kernel, getattr(fun, "traced", fun)
 
     @functools.wraps(foreign)
     def call(self: Any, other: Any) -> Any:
         try:
-            if current.trace is EVAL and (arrays := OPERANDS.get(type(other))) is not None:
-                if arrays:
-                    other = arrays[x64_cell.value][other or str(other)]
-                return kernel(self, other)
+            if current.trace is EVAL:
+                if (arrays := OPERANDS.get(type(other))) is not None:
+                    if arrays:
+                        other = arrays[x64_cell.value][other or str(other)]
+                    return kernel(self, other)
+            elif type(other) in OPERANDS or isinstance(other, Tracer):
+                return traced(self, other)
         except NotForKernel:
             pass
         except Exception as error:

@@ -11,19 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from weft import dtypes
-from weft.control.jit import split_options
+from weft import cpu, dtypes, optimize, watch
+from weft.control.compiler_options import split_options
 from weft.core.aval import ShapedArray, check_extent, typeof
 from weft.core.jaxpr import Atom, Jaxpr, Literal, Var
-from weft.cpu.flags import choose_flags
-from weft.cpu.kernels import are_kernels_wanted
-from weft.cpu.passes import prepare_jaxpr
-from weft.cpu.scope import Target
 from weft.errors import InconclusiveDimensionOperation
 from weft.mesh.client import platform_of
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.typed import sharding_of, with_every_entry
-from weft.optimize.passes import run_passes
 from weft.options import config
 from weft.passes.dce import used_inputs
 from weft.passes.inline import rename_atoms
@@ -31,7 +26,6 @@ from weft.passes.physical import has_extended
 from weft.primitives.constant import write_consts
 from weft.util import partition, select_masked
 from weft.watch import events
-from weft.watch.key_reuse import hint_reuse
 from weft.watch.progress import run_reporting
 from weft.xla.compile import NO_FLAGS, Executable, compile_text
 from weft.xla.foreign import ForeignExecutable
@@ -83,11 +77,13 @@ class LoweredProgram(NamedTuple):
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
         platform = placement.platform or platform_of(placement.devices[0])
-        flags = choose_flags(prepared, placement.partitioned) if platform == "cpu" else NO_FLAGS
+        flags = NO_FLAGS
+        if platform == "cpu":
+            flags = cpu.flags.choose_flags(prepared, placement.partitioned)
         given_flags = split_options(tuple(settings))[1] if settings else ()
         loaded, how = compile_text(module.text, placement, given_flags, calls, free, flags)
         if how == "compiled" and config.hints:
-            hint_reuse(staged)
+            watch.key_reuse.hint_reuse(staged)
         if module.origins:
             keep_located(loaded, module.origins)
         if not placement.partitioned:
@@ -155,7 +151,7 @@ def lower_program(
             )
         if v.aval.size >= 2**53:  # of 16 bytes or fewer: no processor has more than 57 address bits
             check_extent(v.aval.shape, v.aval.dtype, 57)
-    staged, jaxpr = jaxpr, run_passes(jaxpr, spec.passes, spec.name)
+    staged, jaxpr = jaxpr, optimize.passes.run_passes(jaxpr, spec.passes, spec.name)
     if spec.memory is not None:
         jaxpr = spec.memory.fit(staged, spec, len(consts), placement.partitioned) or jaxpr
     options = spec.compiler_options
@@ -266,9 +262,9 @@ def prepare_for_platform(jaxpr: Jaxpr, placement: Placement, donated: bool, name
     platform = placement.platform or platform_of(placement.devices[0])
     if platform != "cpu":
         return jaxpr
-    located = config.locate_operations
-    target = Target(are_kernels_wanted(), placement.partitioned, located=located, donated=donated)
-    return prepare_jaxpr(jaxpr, target, name)
+    kernels, located = cpu.kernels.are_kernels_wanted(), config.locate_operations
+    target = cpu.scope.Target(kernels, placement.partitioned, located=located, donated=donated)
+    return cpu.passes.prepare_jaxpr(jaxpr, target, name)
 
 
 def is_small(const: Any) -> bool:

@@ -1,6 +1,6 @@
 """Running programs on values: compile each once for the placement of its values, and observe it.
 
-Jitted functions, compiled kernels and single operations run by `run_program`. building.py builds
+Jitted functions, compiled kernels and single operations run by `run_program`. pipeline.py builds
 programs. fastpath.py has the C++ callables that call this file on a cache miss and run the program
 from then on.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft import run
 from weft.core.aval import typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Var
 from weft.core.primitive import Primitive
@@ -17,7 +18,6 @@ from weft.core.trace import Tracer, leak_message
 from weft.errors import JaxRuntimeError, UnexpectedTracerError
 from weft.mesh.transfers import is_own_transfer, move_explicitly
 from weft.options import config
-from weft.run.observer import make_observer
 from weft.run.pipeline import JitSpec, LoweredProgram, lower_program
 from weft.xla.array import ArrayImpl
 from weft.xla.compile import Executable, FastPath
@@ -55,18 +55,18 @@ def run_program(
     if placement is None:
         placement = place_program(jaxpr, consts, args, spec, names)
     if config.debug == "off":  # as nearly always
-        run = find_executable(jaxpr, consts, spec, placement)
+        execute = find_executable(jaxpr, consts, spec, placement)
         try:
-            outs = run(*args)
+            outs = execute(*args)
         except JaxRuntimeError as error:
             if not is_own_transfer(error, args):
                 raise
-            outs = move_explicitly(run, *args)
-        return outs, None if out_tree is None else run.fastpath(out_tree, len(args))
+            outs = move_explicitly(execute, *args)
+        return outs, None if out_tree is None else execute.fastpath(out_tree, len(args))
     # donated buffers could not be read again
-    run = find_executable(jaxpr, consts, spec._replace(donated=()), placement)
-    call = lambda: run(*args)
-    outs = make_observer().observe(call, spec.name, jaxpr, (*consts, *args), names, inner)
+    execute = find_executable(jaxpr, consts, spec._replace(donated=()), placement)
+    observer, given = run.observer.make_observer(), (*consts, *args)
+    outs = observer.observe(lambda: execute(*args), spec.name, jaxpr, given, names, inner)
     for i in spec.donated:
         if type(args[i]) is ArrayImpl:
             args[i].delete()
@@ -82,19 +82,19 @@ def find_executable(
 ) -> Executable:
     """The executable of a program, which is kept with the jaxpr; `lowered` is its text if known."""
     key = ("executable", placement, spec, len(consts))
-    run = jaxpr.memo.get(key)
-    if run is None:
+    execute = jaxpr.memo.get(key)
+    if execute is None:
         lowered = lowered or lower_program(jaxpr, consts, spec, placement)
-        run = lowered.compile(spec.compiler_options)
+        execute = lowered.compile(spec.compiler_options)
         if spec.memory is not None:
 
             def build(memory: Any) -> Executable:
                 other = lower_program(jaxpr, consts, spec._replace(memory=memory), placement)
                 return other.compile(spec.compiler_options)
 
-            run = spec.memory.confirm(jaxpr, spec, len(consts), run, build)
-        jaxpr.memo[key] = run
-    return run
+            execute = spec.memory.confirm(jaxpr, spec, len(consts), execute, build)
+        jaxpr.memo[key] = execute
+    return execute
 
 
 def place_program(

@@ -50,11 +50,21 @@ def make_one(dtype: np.dtype, device: Any) -> Any:
     return array_from_host(np.ones((), dtype), False)
 
 
+def as_operation(jaxpr: Jaxpr, name: str) -> tuple[Primitive, dict]:
+    """The operation and parameters that do what a closed jaxpr does: a call, or its only one."""
+    eqn = jaxpr.eqns[0] if len(jaxpr.eqns) == 1 else None
+    whole = eqn and list(eqn.invars) == jaxpr.invars and list(eqn.outvars) == jaxpr.outvars
+    if eqn and whole and eqn.primitive.impl is None:
+        return eqn.primitive, eqn.params
+    return jit_p, {"name": name, "jaxpr": jaxpr}
+
+
 class RuleTrace(Trace):
     """A family: traces over the bottom, and over each other, whose rules are compiled programs."""
 
     __slots__ = ()
     compiles_rules = True
+    as_operation = staticmethod(as_operation)
 
     def apply_program(self, program: Program, args: list) -> list:
         return self.process(program.prim, args, program.params)
@@ -88,15 +98,6 @@ class Program(NamedTuple):
     call: Callable[..., list]
     prim: Primitive
     params: dict
-
-
-def as_operation(jaxpr: Jaxpr, name: str) -> tuple[Primitive, dict]:
-    """The operation and parameters that do what a closed jaxpr does: a call, or its only one."""
-    eqn = jaxpr.eqns[0] if len(jaxpr.eqns) == 1 else None
-    whole = eqn and list(eqn.invars) == jaxpr.invars and list(eqn.outvars) == jaxpr.outvars
-    if eqn and whole and eqn.primitive.impl is None:
-        return eqn.primitive, eqn.params
-    return jit_p, {"name": name, "jaxpr": jaxpr}
 
 
 def make_program(jaxpr: Jaxpr, name: str) -> Program:
