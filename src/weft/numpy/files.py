@@ -21,7 +21,9 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 # What NumPy's reader raises for damaged bytes beside ValueError. A RuntimeError is of an archive
 # that is encrypted, or compressed in an unknown way.
-DAMAGES = (MemoryError, RuntimeError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
+DAMAGES: tuple[type[Exception], ...] = (
+    MemoryError, RuntimeError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 if zipfile.lzma is not None:  # type: ignore[attr-defined]
     DAMAGES += (zipfile.lzma.LZMAError,)  # type: ignore[attr-defined]
 # The types of ml_dtypes by name.
