@@ -295,3 +295,41 @@ def test_a_custom_jvp_function_with_a_batching_rule():
     np.testing.assert_array_equal(vmap(g)(x), 20)
     np.testing.assert_array_equal(vmap(lambda x, t: weft.jvp(g, (x,), (t,)))(x, x)[1], 70)
     np.testing.assert_array_equal(weft.jvp(vmap(g), (x,), (x,))[1], 70)
+
+
+def set_jvp(f):
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * 7))
+
+
+def set_vjp(f):
+    f.defvjp(lambda x: (f(x), None), lambda _, ct: (ct * 7,))
+
+
+SETTERS = {weft.custom_jvp: set_jvp, weft.custom_vjp: set_vjp}
+
+
+@pytest.mark.parametrize("outer", [*SETTERS])
+@pytest.mark.parametrize("wrap", [lambda f: f, jit, checkpoint])
+def test_rules_are_set_through_a_function_with_a_derivative(outer, wrap):
+    """`@custom_jvp` above `@custom_vmap`, as libraries write it."""
+    f = outer(ruled())
+    f.def_vmap(lambda size, batched, x: (x * 100, batched[0]))
+    SETTERS[outer](f)
+    g = wrap(f)
+    np.testing.assert_allclose(g(1.0), np.sin(1.0), rtol=1e-6)
+    np.testing.assert_array_equal(vmap(g)(A), 100 * A)
+    assert weft.grad(g)(1.0) == 7
+    value, slope = vmap(weft.value_and_grad(g))(A)
+    np.testing.assert_array_equal(value, 100 * A)
+    np.testing.assert_array_equal(slope, 7)
+    np.testing.assert_array_equal(grad(lambda x: vmap(g)(x).sum())(A), 7)
+
+
+def test_names_that_set_rules_are_those_of_the_functions_within():
+    both = weft.custom_vjp(weft.custom_jvp(custom_vmap(jnp.sin)))
+    assert both.def_vmap == both.fun.fun.def_vmap and both.defjvps == both.fun.defjvps
+    for f in (weft.custom_jvp(jnp.sin), both):
+        with pytest.raises(AttributeError, match=f"{type(f).__name__}: has no attribute 'nothing'"):
+            f.nothing
+    with pytest.raises(AttributeError, match="custom_jvp: has no attribute 'def_vmap'"):
+        weft.custom_jvp(jnp.sin).def_vmap

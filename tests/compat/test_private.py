@@ -90,3 +90,30 @@ def test_numbers_of_arguments_and_batches():
     assert batches["a"].shape == (2, 3) and rest["a"].tolist() == [6]
     assert private._batch_and_remainder(jnp.arange(2), 3)[0] is None
     assert private._batch_and_remainder(jnp.arange(3), 3)[1] is None
+
+
+def test_functions_of_some_arguments():
+    """What adv_jax_math calls."""
+    f, dynamic = private.argnums_partial2(lambda a, b, c=3: (a, b, c), (1, 0), (1, 2), {"c": 5})
+    assert dynamic == (2, 1) and f(20, 10) == (10, 20, 5)
+    f, dynamic = private.argnums_partial2(lambda a, b: (a, b), -1, (1, [2]), {})
+    assert dynamic == ([2],) and f(7) == (1, 7)
+    assert private._ensure_index_tuple(3) == (3,) and private._ensure_index_tuple([1, 2]) == (1, 2)
+    assert private._ensure_inbounds(True, 3, (0, -1, 7)) == (0, 2)
+    with pytest.raises(ValueError, match="argnums: must be positions of the 2 arguments .* got 5"):
+        private.argnums_partial2(max, 5, (1, 2), {})
+
+
+def test_helpers_of_lax():
+    """What jet_array and korvax call."""
+    half = private._const(jnp.ones(2, jnp.bfloat16), 0.5)
+    assert half.dtype == jnp.bfloat16 and half == 0.5
+    assert private._const(jnp.arange(2), 3.7) == 3 and type(private._const(1, 2.5)) is int
+    a, b = jnp.array([1.0, 2.0, 2049.0]), jnp.array([1, 3, 2048], jnp.float16)
+    assert private._eq_meet(a, b).tolist() == private._eq_meet(b, a).tolist() == [True, False, True]
+    frames = np.arange(12.0, dtype=np.float32).reshape(2, 2, 3)
+    for step in (1, 2, 5):
+        want = np.zeros((2, step + 3))
+        for i in range(2):
+            want[:, i * step : i * step + 3] += frames[:, i]
+        np.testing.assert_array_equal(private._overlap_and_add(jnp.asarray(frames), step), want)

@@ -85,13 +85,23 @@ def test_texts_of_numbers_are_read_where_a_dtype_is_given(make):
 
 
 def test_damages_are_errors_of_ours():
-    files = [io.BytesIO() for _ in range(4)]
+    files = [io.BytesIO() for _ in range(6)]
     jnp.save(files[0], jnp.ones((3, 4), jnp.bfloat16))
     jnp.save(files[1], np.arange(5))
     jnp.savez(files[2], a=jnp.ones((3, 4), jnp.int4), b=np.arange(5))
     np.savez_compressed(files[3], a=np.arange(50))
-    for file, seed in itertools.product(files, range(300 if settings.ALL else 40)):
+    for file, method in ((files[4], zipfile.ZIP_BZIP2), (files[5], zipfile.ZIP_LZMA)):
+        with zipfile.ZipFile(file, "w", method) as archive:
+            archive.writestr("a.npy", reopen(jnp.save, np.arange(50)).getvalue())
+    for file, seed in itertools.product(files, range(2000 if settings.ALL else 120)):
         with contextlib.suppress(ValueError):  # nothing else
             found = jnp.load(io.BytesIO(damage_bytes(file.getvalue(), seed)))
             for name in getattr(found, "files", ()):
                 found[name]
+
+
+def test_errors_of_the_system_stay():
+    with pytest.raises(FileNotFoundError):
+        jnp.load("no such file.npy")
+    with pytest.raises(IsADirectoryError):
+        jnp.load(".")

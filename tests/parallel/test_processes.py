@@ -6,6 +6,7 @@ Each test starts real processes that run member.py; they meet over the loopback 
 import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ import numpy as np
 import pytest
 
 import weft
+from tests.damages import damage_bytes
 from tests.parallel.member import model, model_loss
 from weft.errors import JaxRuntimeError
 from weft.mesh import client
@@ -463,3 +465,95 @@ def test_the_wait_for_calls_ends():
         socket.create_connection(server.getsockname()),
     ):
         assert await_calls(server, 2, 0.1) == "no call from process 0, 1 in 0.1 s"
+
+
+def test_a_call_that_comes_in_pieces():
+    """A slow network cuts a message where it likes, and a stranger sends a byte at a time."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        call = coordinator.Call(types.SimpleNamespace(accept=lambda: (ours,)), b"one")
+        given = theirs, 1, 2, b"one", 5
+        thread = threading.Thread(target=coordinator.exchange_lines, args=given)
+        thread.start()
+        whole = ours.recv(256)
+        other_end, from_network = socket.socketpair()
+        with other_end, from_network:
+            call.socket = from_network
+            for k in range(len(whole) - 1):
+                other_end.sendall(whole[k : k + 1])
+                assert call.read() is None
+            other_end.sendall(whole[-1:])
+            assert call.read() == (1, 2)
+        call.socket = ours
+        call.answer("")
+        thread.join()
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"x" * 300])
+def test_messages_that_do_not_end(end):
+    """They are read up to a length, and end a wait no later than silence does."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        call = coordinator.Call(types.SimpleNamespace(accept=lambda: (ours,)), b"")
+        theirs.sendall(b"1 2 " + b"0" * 20)
+        assert call.read() is None
+        theirs.sendall(b"0" * 300 + end)
+        with pytest.raises(ValueError, match="no call"):
+            call.read()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        stop = threading.Event()
+
+        def dribble():
+            with contextlib.suppress(OSError):
+                while not stop.wait(0.01):
+                    theirs.sendall(b"w")
+
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        start = time.monotonic()
+        with pytest.raises(TimeoutError):
+            coordinator.receive_line(ours, 10**6, 0.2)
+        assert time.monotonic() - start < 5
+        stop.set()
+        thread.join()
+
+
+def test_hundreds_of_strangers_stop_nobody():
+    """Each says something else: noise, parts of calls, and true calls with one byte changed."""
+    rng = random.Random(0)
+    true = f"1 2 {'a' * 32} {'b' * 64}\n".encode()
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as server:
+        address = server.getsockname()
+        answers = [""] * 2
+
+        def call(rank):
+            answers[rank] = call_coordinator("{}:{}".format(*address), rank, 2, 60, b"one")
+
+        def disturb():
+            held = []
+            for seed in range(300):
+                if over.is_set():
+                    break
+                stranger = socket.create_connection(address)
+                with contextlib.suppress(OSError):
+                    said = rng.randbytes(seed % 300) if seed % 2 else damage_bytes(true, seed)
+                    stranger.sendall(said)
+                held.append(stranger)
+                if rng.random() < 0.5:
+                    held.pop(rng.randrange(len(held))).close()
+            for stranger in held:
+                stranger.close()
+
+        stranger = threading.Thread(target=disturb)
+        stranger.start()
+        threads = [threading.Thread(target=call, args=(rank,)) for rank in range(2)]
+        threads[0].start()
+        threading.Timer(0.3, threads[1].start).start()
+        assert await_calls(server, 2, 60, b"one") == ""
+        over.set()
+        stranger.join()
+        for thread in threads:
+            thread.join()
+    assert answers == ["", ""]

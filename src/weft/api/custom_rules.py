@@ -291,6 +291,9 @@ class ArgumentBinder:
 # --- the decorators -----------------------------------------------------------------------------
 
 
+RULE_SETTERS = {"def_vmap", "defjvp", "defjvps", "defvjp"}
+
+
 class RuledFunction:
     """A function with rules of its own; it is a method, and is pickled, where the function is."""
 
@@ -300,6 +303,12 @@ class RuledFunction:
         self.fun = fun
         self.__name__ = fun_name(fun)
         self._positional = ArgumentBinder(fun)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what sets a rule of the function within, such as `def_vmap` of a `custom_vmap`."""
+        if name in RULE_SETTERS and hasattr(self.fun, name):
+            return getattr(self.fun, name)
+        raise AttributeError(f"{type(self).__name__}: has no attribute {name!r}.")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return find_global_name(self) or super().__reduce_ex__(protocol)

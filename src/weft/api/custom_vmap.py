@@ -88,12 +88,6 @@ class custom_vmap(RuledFunction):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the function, such as the `defjvp` of a `custom_jvp` function."""
-        if name == "fun" or name.startswith("__"):
-            raise AttributeError(f"custom_vmap: has no attribute {name!r}.")
-        return getattr(self.fun, name)
-
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.vmap_rule is None:

@@ -28,8 +28,9 @@ from weft.experimental.hijax import control_flow_allowed_effects
 from weft.extend.core import concrete_or_error
 from weft.extend.core.primitives import CallPrimitive
 from weft.interpreters.mlir import core_call_lowering
-from weft.lax import add_p, stop_gradient_p
+from weft.lax import add_p, convert_element_type, eq, stop_gradient_p
 from weft.mesh.client import _process_group
+from weft.numpy import promote_types, zeros
 from weft.numpy.promotion import shape_of
 from weft.primitives.varying import ManualAxisType
 from weft.pytrees import is_tree_node, leaves, prefix_error, structure, tree_map
@@ -242,3 +243,55 @@ def check_close(xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: s
         xs,
         ys,
     )
+
+
+def _ensure_index_tuple(x: Any) -> tuple[int, ...]:
+    """Return one number or several as a tuple of ints."""
+    index = _ensure_index(x)
+    return (index,) if isinstance(index, int) else index
+
+
+def _ensure_inbounds(allow_invalid: bool, num_args: int, argnums: Sequence[int]) -> tuple[int, ...]:
+    """Return positions of arguments, counted from the start; those out of bounds are left out."""
+    inside = [i for i in argnums if -num_args <= i < num_args]
+    if len(inside) < len(argnums) and not allow_invalid:
+        wrong = next(i for i in argnums if i not in inside)
+        raise ValueError(
+            f"argnums: must be positions of the {num_args} arguments of the call; got {wrong}."
+        )
+    return tuple([i % num_args for i in inside])
+
+
+def argnums_partial2(
+    f: Callable, dyn_argnums: int | Sequence[int], args: Sequence, kwargs: dict[str, Any]
+) -> tuple[Callable, tuple]:
+    """Return a function of some arguments of a call, with the rest fixed, and these arguments."""
+    argnums = _ensure_inbounds(False, len(args), _ensure_index_tuple(dyn_argnums))
+
+    def f_partial(*dyn_args: Any) -> Any:
+        given = dict(zip(argnums, dyn_args, strict=True))
+        return f(*[given.get(i, x) for i, x in enumerate(args)], **kwargs)
+
+    return f_partial, tuple([args[i] for i in argnums])
+
+
+def _const(example: Any, val: Any) -> Any:
+    """Return a number in the dtype of another value; a plain one beside a Python number."""
+    plain = isinstance(example, bool | int | float | complex)
+    return type(example)(val) if plain else np.array(val, _dtype(example))
+
+
+def _eq_meet(a: Any, b: Any) -> Any:
+    """Compare two arrays in the one of their dtypes that promotes to the other one."""
+    if a.dtype != b.dtype:
+        least = b.dtype if promote_types(a.dtype, b.dtype) == a.dtype else a.dtype
+        a, b = convert_element_type(a, least), convert_element_type(b, least)
+    return eq(a, b)
+
+
+def _overlap_and_add(x: Any, step_size: int) -> Any:
+    """Add frames, the last axis but one of `x`, each `step_size` after the one before."""
+    *batch, count, length = x.shape
+    size = (count - 1) * step_size + length
+    places = step_size * np.arange(count)[:, None] + np.arange(length)
+    return zeros((*batch, size), x.dtype).at[..., places].add(x)

@@ -21,7 +21,11 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 # What NumPy's reader raises for damaged bytes beside ValueError. A RuntimeError is of an archive
 # that is encrypted, or compressed in an unknown way.
-DAMAGES = (MemoryError, RuntimeError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
+DAMAGES: tuple[type[Exception], ...] = (
+    MemoryError, RuntimeError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+if zipfile.lzma is not None:  # type: ignore[attr-defined]
+    DAMAGES += (zipfile.lzma.LZMAError,)  # type: ignore[attr-defined]
 # The types of ml_dtypes by name.
 EXTENDED = {name: kind for name, kind in vars(ml_dtypes).items() if isinstance(kind, type)}
 
@@ -207,16 +211,18 @@ class Archive(np.lib.npyio.NpzFile):
     """The arrays of a .npz file by name, with the dtypes that they had when they were saved."""
 
     def __getitem__(self, key: str) -> Any:
-        with refuse_damage():
+        with refuse_damage(EOFError):  # of an entry that ends early
             return find_named_dtype(super().__getitem__(key))
 
 
 @contextlib.contextmanager
-def refuse_damage() -> Iterator[None]:
-    """Raise ValueError in place of what NumPy's reader raises for damaged bytes."""
+def refuse_damage(*more: type[Exception]) -> Iterator[None]:
+    """Raise ValueError in place of what NumPy's reader raises for damaged bytes, or of `more`."""
     try:
         yield
-    except DAMAGES as error:
+    except (*DAMAGES, OSError, *more) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the system: without a number it is bzip2's
         raise ValueError(
             f"load: must be a file that save or savez wrote; got {type(error).__name__}: {error}."
         ) from error

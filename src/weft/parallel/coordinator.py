@@ -47,6 +47,8 @@ def listen(bind: str, port: str) -> tuple[socket.socket, str]:
 
 GREETING = re.compile("weft 1 ([0-9a-f]{32})\n")
 CALL = re.compile("([0-9]{1,9}) ([0-9]{1,9}) ([0-9a-f]{32}) ([0-9a-f]{64})\n")
+BEGINNING = re.compile(b"[0-9a-f ]+")  # of a call whose end is on its way
+LONGEST_CALL = 256  # bytes
 ANSWER = re.compile("([0-9a-f]{64}) ([ -~]*)\n")
 OTHER_SECRET = "the secret of this process must be that of process 0"
 
@@ -62,19 +64,37 @@ def exchange_lines(call: socket.socket, rank: int, size: int, secret: bytes, sec
     The greeting comes at once, the answer when all have called, within `seconds`. Raises ValueError
     if the other side is not a coordinator.
     """
-    lines = call.makefile("r", encoding="ascii", errors="replace", newline="\n")
-    greeting = GREETING.fullmatch(lines.readline(64))
+    greeting = GREETING.fullmatch(receive_line(call, 64, 5))
     if greeting is None:
         raise ValueError("it does not greet as the coordinator of weft does")
     mine = secrets.token_hex(16)
     said = sign_line(secret, "call", greeting[1], mine, rank, size)
     call.sendall(f"{rank} {size} {mine} {said}\n".encode())
-    call.settimeout(seconds)
-    answer = ANSWER.fullmatch(lines.readline(1024))
+    answer = ANSWER.fullmatch(receive_line(call, 1024, seconds))
     if answer is None:
         raise ValueError("it hung up")
     wanted = sign_line(secret, "answer", greeting[1], mine, answer[2])
     return answer[2] if hmac.compare_digest(answer[1], wanted) else OTHER_SECRET
+
+
+def receive_line(call: socket.socket, length: int, seconds: float) -> str:
+    """Return the next line, or what comes before the other side hangs up.
+
+    At most `length` bytes are read. Raises TimeoutError if the line has not ended in `seconds`,
+    however many bytes have come.
+    """
+    end = time.monotonic() + seconds
+    line = b""
+    while len(line) < length and not line.endswith(b"\n"):
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        call.settimeout(left)
+        part = call.recv(length - len(line))
+        if not part:
+            break
+        line += part
+    return line.decode("ascii", "replace")
 
 
 class Call:
@@ -84,14 +104,20 @@ class Call:
         self.secret = secret
         self.socket = server.accept()[0]
         self.socket.settimeout(5)
-        self.mine, self.theirs = secrets.token_hex(16), ""
+        self.mine, self.theirs, self.heard = secrets.token_hex(16), "", b""
         with contextlib.suppress(OSError):  # it is gone
             self.socket.sendall(f"weft 1 {self.mine}\n".encode())
 
-    def read(self) -> tuple[int, int]:
-        """Return the rank and the number of processes; ValueError if the message is not a call."""
-        # A call is sent at once, so one recv gets it.
-        found = CALL.fullmatch(self.socket.recv(256).decode("ascii"))
+    def read(self) -> tuple[int, int] | None:
+        """Return the rank and the number of processes; None if the message has not ended yet.
+
+        Raises ValueError if the message is not a call.
+        """
+        part = self.socket.recv(LONGEST_CALL - len(self.heard))
+        self.heard += part
+        if part and len(self.heard) < LONGEST_CALL and BEGINNING.fullmatch(self.heard):
+            return None
+        found = CALL.fullmatch(self.heard.decode("ascii"))
         if found is None:
             raise ValueError("no call")
         rank, size, self.theirs, said = int(found[1]), int(found[2]), found[3], found[4]
@@ -132,8 +158,9 @@ def await_calls(server: socket.socket, size: int, seconds: float, secret: bytes 
         for found, _ in ready:
             if found.fileobj is server:
                 try:
-                    others.append(Call(server, secret))
-                    selector.register(others[-1].socket, selectors.EVENT_READ, others[-1])
+                    stranger = Call(server, secret)
+                    selector.register(stranger.socket, selectors.EVENT_READ, stranger)
+                    others.append(stranger)
                 except OSError:  # too many that say nothing, perhaps
                     if others:
                         hang_up(others.pop(0), selector)
@@ -141,15 +168,19 @@ def await_calls(server: socket.socket, size: int, seconds: float, secret: bytes 
             call: Any = found.data
             if call not in others:  # hung up on, in this round
                 continue
-            others.remove(call)
             try:
-                rank, its_size = call.read()
+                said = call.read()
+                if said is None:
+                    continue
+                rank, its_size = said
                 if its_size == size and not 0 <= rank < size:
                     raise ValueError("no such process")
             except (OSError, ValueError):  # none of ours
+                others.remove(call)
                 refused += bool(call.theirs)
                 hang_up(call, selector)
                 continue
+            others.remove(call)
             selector.unregister(call.socket)
             if its_size != size and not wrong:
                 wrong = f"num_processes={its_size} in process {rank}, {size} in process 0"
