@@ -30,6 +30,7 @@ from weft import config
 
 ANSWERS = json.loads(reports.ANSWERS.read_text())
 TOLERANCES = {"float16": 4e-3, "bfloat16": 2e-2, "float64": 1e-9}
+ROUNDED = "signs of zeros, the last bits, or an order that is not promised"
 # Programs by the reason for which their answers differ from JAX's.
 REASONS = {
     "computed here, where JAX raises": """
@@ -44,8 +45,7 @@ REASONS = {
     "no derivative exists where the value is inf": "grad/kl_div",
     "an array here, a Python number in JAX": "ad/jvp_aux scan/float0_ys scan/np_xs",
     "weak types of derivatives": "ad/pow_int_arr grad/expi grad/pow02",
-    "signs of zeros, the last bits, or an order that is not promised": """
-        grad/det_sing grad/sinc0 grad/qr sort/partition""",
+    ROUNDED: "grad/det_sing grad/sinc0 grad/qr sort/partition",
     "another class of errors": "ad/grad_argnums_dup",
 }
 DIFFERENT = {name for names in REASONS.values() for name in names.split()}
@@ -98,6 +98,6 @@ def test_program(group, part):
         names = reports.make_names(weft)
         for name, text in [*GROUPS[group].items()][10 * part : 10 * part + 10]:
             found = find_difference(reports.run_program(weft, names, text), ANSWERS[name])
-            if bool(found) != (name in DIFFERENT):
+            if bool(found) != (name in DIFFERENT) and name not in REASONS[ROUNDED].split():
                 wrong.append(f"{name}: {text}: {found or 'as JAX, and not as DIFFERENT says'}")
     assert not wrong, "\n".join(wrong)
