@@ -82,7 +82,8 @@ def test_kernels_compute_what_formulas_do(name):
             with config.scope(native=False):
                 assert "weft_program" not in compiled.lower(*xs).as_text()
                 written = np.asarray(compiled(*xs))
-        np.testing.assert_array_max_ulp(called, written, 1)
+        # Which operations of sinh are fused differs between releases of XLA.
+        np.testing.assert_array_max_ulp(called, written, 2 if name == "sinh" else 1)
         assert (called == written).mean() > LEAST_EQUAL
 
 

@@ -37,9 +37,9 @@ HANDLER = """\
 XLA_FFI_Error *weft_handle(XLA_FFI_CallFrame *frame);
 
 XLA_FFI_Error *weft_handle(XLA_FFI_CallFrame *frame) {{
-  XLA_FFI_Extension_Base *const asked = frame->extension_start;
-  if (asked && asked->type == XLA_FFI_Extension_Metadata) {{
-    XLA_FFI_Metadata *const told = ((XLA_FFI_Metadata_Extension *)asked)->metadata;
+  XLA_FFI_Metadata_Extension *const asked = (XLA_FFI_Metadata_Extension *)frame->extension_start;
+  if (asked && asked->extension_base.type == XLA_FFI_Extension_Metadata) {{
+    XLA_FFI_Metadata *const told = asked->metadata;
     told->api_version.major_version = XLA_FFI_API_MAJOR;
     told->api_version.minor_version = XLA_FFI_API_MINOR;
     return NULL;
