@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as jnp
 from tests.numpy.compare import agree
-from weft import grad, jit, vmap
+from weft import export, grad, jit, vmap
 from weft.errors import ConcretizationTypeError, ShapeError
 
 P, Q = np.array([2.0, -3.0, 0.5, 4.0], np.float32), np.array([1.5, 2.0], np.float32)
@@ -117,3 +118,15 @@ def test_errors():
         jnp.polyfit(X, X, 1, w=X[:3])
     with pytest.raises(ValueError, match='more points than coefficients; got 3 and 3. Hint: cov="'):
         jnp.polyfit(X[:3], X[:3], 2, cov=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [("polyder", ()), ("polyder", (2,)), ("polyint", ()), ("polyint", (2,)), ("polyint", (1, 3.0))],
+)
+def test_calculus_of_a_symbolic_number_of_coefficients(name, args):
+    shape = export.symbolic_shape("n", constraints=["n >= 3"])
+    program = export.export(jit(lambda p: getattr(jnp, name)(p, *args)))
+    stored = program(weft.ShapeDtypeStruct(shape, np.float32))
+    for p in (P, X):
+        np.testing.assert_allclose(stored.call(p), getattr(np, name)(p, *args), rtol=1e-6)

@@ -158,3 +158,38 @@ def test_extreme_arguments_of_float32(name):
     fun, points, want = EXTREMES[name]
     xs = [jnp.array(column, jnp.float32) for column in np.array(points).reshape(len(points), -1).T]
     np.testing.assert_allclose(fun(*xs), np.array(want, np.float32), 2e-6)
+
+
+# Formats of a byte or less, of which an array can hold every number.
+BYTES = """
+float4_e2m1fn float8_e3m4 float8_e4m3 float8_e4m3fn float8_e4m3fnuz float8_e4m3b11fnuz float8_e5m2
+float8_e5m2fnuz float8_e8m0fnu
+""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_all_numbers_of_a_byte(name):
+    dtype = jnp.dtype(name)
+    count = 16 if name == "float4_e2m1fn" else 256
+    x = np.arange(count, dtype=np.uint8).view(dtype)
+    wide = x.astype(np.float32)
+    numbers = ~np.isnan(wide)
+    found, want = np.asarray(jnp.signbit(x)), np.signbit(wide)
+    np.testing.assert_array_equal(found[numbers], want[numbers])
+    doubled = (wide.astype(np.float64) * 2).astype(dtype)
+    np.testing.assert_array_equal(
+        np.asarray(jnp.ldexp(x, 1)).astype(np.float32), doubled.astype(np.float32)
+    )
+    finite = np.isfinite(wide)
+    fraction, exponent = map(np.asarray, jnp.frexp(x))
+    assert fraction.dtype == dtype and exponent.dtype == np.int32
+    if float(dtypes.finfo(dtype).tiny) <= 0.25:  # the format holds fractions
+        halves = np.frexp(wide)
+        np.testing.assert_array_equal(exponent[finite], halves[1][finite])
+        np.testing.assert_array_equal(fraction[finite].astype(np.float32), halves[0][finite])
+
+
+def test_numbers_that_a_byte_does_not_hold():
+    x = jnp.array([0, 1, 3], jnp.float8_e4m3fn)
+    np.testing.assert_array_equal(nn.one_hot(x, 300).argmax(1), [0, 1, 3])
+    assert jnp.linspace(0, 1, 40, dtype=jnp.float8_e4m3fn).shape == (40,)
