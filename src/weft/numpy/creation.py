@@ -1057,8 +1057,7 @@ def read_whole(x: Any) -> Any:
 def space_integers(start: Any, stop: Any, num: int, parts: Any, dtype: Any) -> Any:
     """Return `linspace` of integers in an integer dtype, exact; None if it is not of these.
 
-    Element i is (stop * i + start * (parts - i)) // parts. The ends are divided first, so that
-    nothing overflows.
+    Element i is (stop * i + start * (parts - i)) // parts.
     """
     if dtype is None or not dtypes.is_integer(dtype) or type(parts) is not int:
         return None
@@ -1071,14 +1070,25 @@ def space_integers(start: Any, stop: Any, num: int, parts: Any, dtype: Any) -> A
     wide = np.dtype(np.int32) if narrow else start.dtype
     out_shape = (num, *shape)
     i = layout.broadcasted_iota(wide, out_shape, 0)
-    divisor = layout.full(out_shape, parts, wide)
-    rest = ops.sub(divisor, i)
-    total, left = layout.full(out_shape, 0, wide), layout.full(out_shape, 0, wide)
-    for end, share in ((stop, i), (start, rest)):
-        rows = range(len(out_shape) - end.ndim, len(out_shape))
-        quotient, remainder = divide_down(
-            broadcast_in_dim(ops.convert(end, wide), out_shape, rows), divisor
+    start, stop = [
+        broadcast_in_dim(
+            ops.convert(x, wide), out_shape, range(len(out_shape) - x.ndim, len(out_shape))
         )
+        for x in (start, stop)
+    ]
+    return blend_integers(start, stop, i, parts)
+
+
+def blend_integers(first: Any, last: Any, i: Any, parts: int) -> Any:
+    """Return (last * i + first * (parts - i)) // parts of integers of one shape and dtype.
+
+    `first` and `last` are divided first, so that nothing overflows.
+    """
+    divisor = layout.full(i.shape, parts, i.dtype)
+    rest = ops.sub(divisor, i)
+    total = left = layout.full(i.shape, 0, i.dtype)
+    for end, share in ((last, i), (first, rest)):
+        quotient, remainder = divide_down(end, divisor)
         total = ops.add(total, ops.mul(quotient, share))
         left = ops.add(left, ops.mul(remainder, share))
     return ops.add(total, ops.div(left, divisor))

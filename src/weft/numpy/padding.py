@@ -13,7 +13,7 @@ from weft.api.vmap import vmap
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerArrayConversionError
 from weft.numpy import elementwise, reductions
-from weft.numpy.creation import asarray_beside
+from weft.numpy.creation import asarray_beside, blend_integers
 from weft.numpy.manipulation import moveaxis
 from weft.numpy.promotion import as_array, axis_of
 from weft.numpy.sorting import sort
@@ -248,13 +248,7 @@ def make_ramp(x: Any, end: Any, count: int, at: int, axis: int) -> Any:
     if not whole:
         share = mul(steps, literal(1 / max(count, 1), dtype))
         return convert(add(first, mul(sub(edge, first), share)), x.dtype)
-    # (edge * steps + first * (count - steps)) // count, by quotients and remainders: no overflow
-    divisor = layout.full(shape, max(count, 1), dtype)
-    rest = sub(divisor, steps)
-    (up, edge_left), (down, first_left) = (elementwise.divmod(v, divisor) for v in (edge, first))
-    left = add(mul(edge_left, steps), mul(first_left, rest))
-    parts = mul(up, steps), mul(down, rest), elementwise.floor_divide(left, divisor)
-    return convert(add(add(parts[0], parts[1]), parts[2]), x.dtype)
+    return convert(blend_integers(first, edge, steps, max(count, 1)), x.dtype)
 
 
 def pad_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | None) -> Any:
