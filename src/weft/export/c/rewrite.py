@@ -157,7 +157,7 @@ class KnownElements:
         return self.held.get(load.buffer, {}).get(load.index)
 
     def store(self, s: Store, assigned: Set[str]) -> None:
-        """Note what is stored. Variables in `assigned` change, so that they tell nothing."""
+        """Note the stored atom. Variables in `assigned` change, so they are not noted."""
         names = self.held.setdefault(s.buffer, {})
         for index in [i for i in names if not i.add(s.index, -1).number]:
             del names[index]  # equal, or not known to be different
