@@ -25,6 +25,34 @@ def traced():
     return f.trace({"a": A}, B, n=3)
 
 
+SORTS = [lambda x: jnp.median(x, 1), lambda x: jnp.sort(x, 1), lambda x: jnp.partition(x, 3, 1)]
+
+
+@pytest.mark.parametrize("fun", SORTS, ids=["median", "sort", "partition"])
+def test_a_program_for_another_platform(fun):
+    """What is quick on the CPU, a kernel or a loop over bits, is not written for others."""
+    traced = jit(fun).trace(np.ones((64, 64), np.float32))
+    here = traced.lower(lowering_platforms=("cpu",))
+    assert here.as_text() == traced.lower().as_text() and "weft_" in here.as_text()
+    assert here.compile()(np.ones((64, 64), np.float32)).shape
+    for platform in ("cuda", "rocm", "tpu"):
+        lowered = traced.lower(lowering_platforms=(platform,))
+        text = lowered.as_text()
+        assert "weft_" not in text and ("stablehlo.sort" in text or platform == "tpu")
+        assert ("stablehlo.while" in text) == (fun is SORTS[0] and platform == "tpu")
+        assert lowered.cost_analysis()["bytes accessed"] > 0
+        with pytest.raises(
+            ValueError, match=f"for cpu, the platform .* for {platform}. Hint: weft"
+        ):
+            lowered.compile()
+
+
+@pytest.mark.parametrize("names", [(), ("cpu", "cuda"), ("gpu",), "cuda"])
+def test_platforms_that_cannot_be_lowered_for(names):
+    with pytest.raises(ValueError, match="lowering_platforms must be one of cpu, cuda, rocm, tpu"):
+        jit(jnp.sin).trace(1.0).lower(lowering_platforms=names)
+
+
 def test_a_traced_function(traced):
     assert isinstance(traced.jaxpr, ClosedJaxpr)
     assert traced.fun_name == "<lambda>"

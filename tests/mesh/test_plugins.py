@@ -151,7 +151,7 @@ def test_platforms_by_name(monkeypatch, found, names, chosen):
 
 def test_a_platform_that_nobody_has():
     program = "import weft\ntry:\n    weft.devices()\nexcept RuntimeError as e:\n    print(e)"
-    out, _ = run(program, JAX_PLATFORM_NAME="gpu")
+    out, _ = run(program, JAX_PLATFORM_NAME="gpu", JAX_PLATFORMS="cpu")
     assert out.startswith("weft: platform_name must be one of cpu; got 'gpu' (Unknown backend).")
 
 
@@ -164,9 +164,11 @@ def test_memory_options_of_a_gpu(monkeypatch):
 
 
 def test_what_a_program_is_written_for():
-    assert client.platform_of(weft.devices()[0]) == "cpu"
-    assert client.devices_of("cpu") == tuple(weft.devices())
-    assert client.clients() == (client.client(),)
+    first = weft.devices()[0]
+    assert client.platform_of(first) == {"gpu": "cuda"}.get(first.platform, first.platform)
+    assert client.platform_of(weft.devices("cpu")[0]) == "cpu"
+    assert client.devices_of("cpu") == tuple(weft.devices("cpu"))
+    assert client.client() in client.clients()
 
 
 # --- a fake GPU: the calls that jaxlib would get --------------------------------------------------
@@ -200,6 +202,9 @@ def engine(tmp_path, monkeypatch):
     engine = Engine()
     for module in (plugins, client):
         monkeypatch.setattr(module, "_jax", engine)
+    monkeypatch.setattr("jaxlib._profiler.register_plugin_profiler", engine.profile)
+    for name in [n for n in sys.modules if n.startswith("jax_cuda13_plugin")]:
+        monkeypatch.delitem(sys.modules, name)  # a real one, of a machine with a GPU
     for name in ("_REGISTRIES", "_WAITING"):
         monkeypatch.setattr(plugins, name, {})
     monkeypatch.setattr(client, "_process_group", [])
@@ -239,6 +244,7 @@ def test_the_plugin_of_a_gpu_is_loaded_once_with_its_kernels(engine, monkeypatch
     each, place = {"distributed_client": "joined"}, {"node_id": 1, "num_nodes": 2}
     assert engine.calls == [
         ("load_pjrt_plugin", "cuda", cuda.library, {}),
+        ("profile", "load_pjrt_plugin", {}),
         ("initialize_pjrt_plugin", "cuda", {}),
         (
             "get_c_api_client",
@@ -248,6 +254,7 @@ def test_the_plugin_of_a_gpu_is_loaded_once_with_its_kernels(engine, monkeypatch
         ),
         ("get_c_api_client", "cuda", {**plain, **place}, each),
         ("load_pjrt_plugin", "abacus", abacus.library, {}),
+        ("profile", "load_pjrt_plugin", {}),
         ("initialize_pjrt_plugin", "abacus", {}),
         ("get_c_api_client", "abacus", {}, each),
     ]
@@ -278,7 +285,7 @@ def test_the_plugin_of_a_gpu_is_loaded_once_with_its_kernels(engine, monkeypatch
 def test_a_gpu_without_kernels(engine, tmp_path):
     (tmp_path / "jax_cuda13_plugin/cuda_plugin_extension.py").unlink()
     plugins.load_plugin(client.find_plugins()["cuda"])
-    assert not plugins._REGISTRIES and len(engine.calls) == 2
+    assert not plugins._REGISTRIES and len(engine.calls) == 3
 
 
 def test_cpu_clients_of_several_processes(engine, monkeypatch):

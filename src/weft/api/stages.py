@@ -19,7 +19,8 @@ from weft.core.aval import HasAval, ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
-from weft.mesh.client import default_device
+from weft.mesh.client import default_device, platform_of
+from weft.mesh.plugins import PLATFORMS
 from weft.options import config
 from weft.primitives.lapack_work import count_library_flops
 from weft.pytrees import flatten, unflatten
@@ -206,15 +207,31 @@ class Traced(_Stage):
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Write the program as StableHLO.
 
-        `lowering_platforms` are the target platforms of a program over an abstract mesh. The target
-        of a program over devices is the platform of the devices.
+        `lowering_platforms` holds the platform that the program is for: "cpu", "cuda", "rocm" or
+        "tpu". Without it, that is the platform of the devices. A program for another platform can
+        be read and not compiled; `weft.export` saves one, also for several platforms.
+
+        Raises:
+          ValueError: the platforms are several, or not known.
         """
         program, placement = self._program, self._placement
-        if lowering_platforms and placement.platform:
-            placement = placement._replace(platform=lowering_platforms[0])
+        if lowering_platforms is not None:
+            placement = for_platform(placement, tuple(lowering_platforms))
         plain, consts = program.discharged() if program.stateful else (program, program.consts)
         lowered = lower_program(plain.jaxpr, consts, plain.spec, placement)
         return Lowered(program, placement, lowered)
+
+
+def for_platform(placement: Placement, names: tuple[str, ...]) -> Placement:
+    """Return the placement of a program for one of the known platforms."""
+    if len(names) != 1 or names[0] not in PLATFORMS:
+        raise ValueError(
+            f"lower: lowering_platforms must be one of {', '.join(PLATFORMS)}, in a sequence; got "
+            f"{names}. Hint: weft.export.export(f, platforms=...) writes for several."
+        )
+    if not placement.platform and platform_of(placement.devices[0]) == names[0]:
+        return placement
+    return placement._replace(platform=names[0])
 
 
 def lower_without_kernels(program: StagedProgram, placement: Placement) -> Lowered:

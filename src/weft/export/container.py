@@ -23,18 +23,13 @@ from weft.core.aval import ShapedArray
 from weft.dtypes import float0, short_name
 from weft.export.dims import Dim
 from weft.export.lapack_calls import check_lapack_calls
-from weft.export.modules import (
-    PLATFORMS,
-    DisabledSafetyCheck,
-    check_custom_calls,
-    main_types,
-    read_artefact,
-)
+from weft.export.modules import DisabledSafetyCheck, check_custom_calls, main_types, read_artefact
 from weft.export.solving import find_scope, plan_sizes
 from weft.export.specs import SymbolicScope, read_sizes
 from weft.export.trees import read_tree, write_tree
 from weft.jaxpr.values import read_dtype
 from weft.mesh.mesh import AbstractMesh, AxisType
+from weft.mesh.plugins import PLATFORMS
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import typed_as

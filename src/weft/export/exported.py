@@ -25,7 +25,6 @@ from weft.export.calling import call_exported_p
 from weft.export.dims import evaluate_size
 from weft.export.lowering import lower_exported
 from weft.export.modules import (
-    PLATFORMS,
     DisabledSafetyCheck,
     check_custom_calls,
     read_artefact,
@@ -33,6 +32,7 @@ from weft.export.modules import (
 )
 from weft.export.solving import find_scope, solve_sizes
 from weft.mesh.client import default_device, platform_of
+from weft.mesh.plugins import PLATFORMS
 from weft.mesh.sharding import NamedSharding
 from weft.primitives.layout import random_unwrap_p, random_wrap_p, zeros
 from weft.pytrees import PyTreeDef, flatten, structure, unflatten

@@ -21,8 +21,6 @@ from weft.xla.hlo import Builder, PlaceholderMesh, Value
 
 ARTEFACT = b"ML\xefR\rStableHLO_v"  # how a portable artefact begins
 
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-
 _MESH = re.compile(r"<@([\w.$]+), ")  # where a sharding names its mesh
 
 # What modules may call though it is not a kernel: for the partitioner, and for refinement.

@@ -19,6 +19,7 @@ from jaxlib import _jax
 from jaxlib.version import __version__ as jaxlib_version
 
 GPUS = ("cuda", "rocm")
+PLATFORMS = ("cpu", *GPUS, "tpu")  # that programs can be written for
 
 # What to install for a platform; the version is jaxlib's.
 PACKAGES = {
@@ -150,10 +151,13 @@ def make_plugin_client(plugin: Plugin, given: Mapping[str, Any], **processes: An
 
 @functools.cache
 def load_plugin(plugin: Plugin) -> Any:
-    """Load a plugin's library, and make its kernels known; gives jaxlib's handle of it."""
+    """Load a plugin's library, make its kernels and its profiler known; gives jaxlib's handle."""
+    from jaxlib import _profiler  # type: ignore[attr-defined]
+
     if not os.path.exists(plugin.library):
         raise RuntimeError(f"there is no library {plugin.library}, which {plugin.origin} names")
     c_api = _jax.load_pjrt_plugin(plugin.platform, plugin.library)
+    _profiler.register_plugin_profiler(c_api)  # or profiles have nothing of what its devices run
     _jax.initialize_pjrt_plugin(plugin.platform)
     if plugin.platform in GPUS:
         register_kernels(plugin, c_api)

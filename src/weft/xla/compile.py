@@ -84,8 +84,14 @@ def compile_text(
     if vars(Executable)["__call__"] is refuse_in_child:
         refuse_in_child()
     start, name = time.perf_counter(), module_name(text)
-    if placement.platform:
+    if placement.devices[0] is None:
         raise missing_devices_error(name, placement.whole.mesh)
+    if placement.platform:
+        here = platform_of(placement.devices[0])
+        raise ValueError(
+            f"{name}: must be compiled for {here}, the platform of its devices; got a program for "
+            f"{placement.platform}. Hint: weft.export saves it."
+        )
     options = compile_options(placement, settings, *chosen, flags)
     given = text, placement.devices, options, host_calls
     if config.progress:
