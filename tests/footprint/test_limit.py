@@ -143,6 +143,25 @@ def test_programs_fit(name):
     assert 0.5 < Measure().estimate(flat).bytes / without < 2.2
 
 
+FUNCTIONS = {
+    "one": lambda x: jnp.sin(x[:, None] * x).sum(1),
+    "two": lambda x: jnp.exp(jnp.cos(x[:, None] - x)).sum(1),
+    "gradient": weft.grad(lambda x: (jnp.tanh(x[:, None] * x).sum(1) ** 2).sum()),
+    "mapped": weft.vmap(lambda a, b: jnp.sinh(a * b).sum(), (0, None)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_that_are_not_fused(name):
+    """The estimate counts on XLA to fuse them, where a kernel or a loop of their own runs."""
+    fun = FUNCTIONS[name]
+    args = arrays((500,), (500,))[: 1 + (name == "mapped")]
+    plain = weft.jit(fun).lower(*args).compile()
+    limited = weft.jit(fun, memory=100_000)
+    assert count_bytes(plain) >= 500**2 * 4 and count_bytes(limited.lower(*args).compile()) <= 1e5
+    np.testing.assert_allclose(limited(*args), plain(*args), rtol=2e-4, atol=1e-4)
+
+
 X, V = arrays((256, 3), (256,))
 LIMITED = weft.jit(kernel_product, memory="60KB")
 

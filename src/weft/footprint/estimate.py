@@ -47,19 +47,21 @@ class Measure(NamedTuple):
       free: the positions of inputs that results may overwrite: donated arguments and the carry of
         a loop.
       inner: True for a nested program. Its inputs are not counted.
+      fuses: False if arithmetic that XLA can fuse counts as if it was not, as kernels are not.
     """
 
     free: tuple[int, ...] = ()
     inner: bool = False
+    fuses: bool = True
 
     def estimate(self, jaxpr: Jaxpr) -> Peak:
         """Return the peak memory of a closed program with inlined calls."""
-        return Liveness(jaxpr, [jaxpr.invars[i] for i in self.free], self.inner).find_peak()
+        return Liveness(jaxpr, self).find_peak()
 
-
-def measure_body(body: Body) -> Measure:
-    """Return the measure for a nested program."""
-    return Measure(tuple(body.carry) if body.runs is Runs.LOOP else (), True)
+    def within(self, body: Body) -> Measure:
+        """Return the measure for a nested program."""
+        carry = tuple(body.carry) if body.runs is Runs.LOOP else ()
+        return Measure(carry, True, self.fuses)
 
 
 @memo_jaxpr
@@ -75,10 +77,10 @@ class Liveness:
     from stay live until these readers have run.
     """
 
-    def __init__(self, jaxpr: Jaxpr, given: Sequence[Var], inner: bool = False):
+    def __init__(self, jaxpr: Jaxpr, measure: Measure):
         self.jaxpr = jaxpr
-        self.given = set(given)
-        self.inner = inner
+        self.measure = measure
+        self.given = {jaxpr.invars[i] for i in measure.free}
         self.makers: dict[Var, Eqn] = {v: e for e in jaxpr.eqns for v in e.outvars}
         self.readers: dict[Var, list[Eqn]] = {}
         for eqn in jaxpr.eqns:
@@ -96,6 +98,8 @@ class Liveness:
             return False
         if kind is Cost.FREE and any(a.aval.size == v.aval.size for a in eqn.invars):
             return True  # a view, or a change of layout
+        if kind is not Cost.FREE and not self.measure.fuses:
+            return False
         if not all(reads_fused(e) for e in readers):
             return False
         if len(readers) == 1:
@@ -127,7 +131,7 @@ class Liveness:
             last.update(dict.fromkeys(self.find_roots(v), end))
         sizes, ends = self._list_buffers(last)
         given = sum(v.aval.nbytes for v in self.given)
-        fixed = 0 if self.inner else sum(v.aval.nbytes for v in jaxpr.invars) - given
+        fixed = 0 if self.measure.inner else sum(v.aval.nbytes for v in jaxpr.invars) - given
         now = most = fixed + given
         place, inner, alive = 0, 0, dict[Var, None]()
         best: list[Var] = []
@@ -139,15 +143,17 @@ class Liveness:
                 if v in sizes:
                     now += sizes[v]
                     alive[v] = None
-            within = count_within(eqn)
+            within = count_within(eqn, self.measure)
             if now + within > most:
                 most, place, inner, best = now + within, i, within, [*alive]
             for v in dying.get(i, ()):
                 now -= sizes[v]
                 alive.pop(v, None)
-        if self.inner:
+        if self.measure.inner:
             most -= given
-        live = [(v, self.makers.get(v)) for v in (*(() if self.inner else jaxpr.invars), *best)]
+        live = [
+            (v, self.makers.get(v)) for v in (*(() if self.measure.inner else jaxpr.invars), *best)
+        ]
         live.sort(key=lambda x: -x[0].aval.nbytes)
         return Peak(most, live, place, inner)
 
@@ -214,10 +220,10 @@ def list_carried(eqn: Eqn, k: int) -> list[Var]:
     return []
 
 
-def count_within(eqn: Eqn) -> int:
+def count_within(eqn: Eqn, measure: Measure) -> int:
     """Return the largest number of bytes that a nested program needs, without its operands."""
     found = 0
     for body in bodies_of(eqn):
         if body.jaxpr is not None:
-            found = max(found, count_inner(body.jaxpr, measure_body(body)))
+            found = max(found, count_inner(body.jaxpr, measure.within(body)))
     return found

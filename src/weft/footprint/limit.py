@@ -22,7 +22,7 @@ SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B", re.IGNORECASE)
 # If a compiled program exceeds the limit, the target of the next plan is scaled by the ratio of the
 # limit to the bytes used, and by this factor.
 TIGHTER = 0.9
-MAX_TRIES = 4
+MAX_TRIES = 6
 MAX_LISTED = 4  # arrays in an error
 USED = "memory limit"  # key in the memo of a program: the limit that it was planned for
 
@@ -75,18 +75,23 @@ class MemoryPlan(NamedTuple):
 
 
 class MemoryLimit(NamedTuple):
-    """A limit in bytes, and the target in bytes that the estimate must not exceed."""
+    """A limit in bytes, and the target in bytes that the estimate must not exceed.
+
+    `fuses` says if the estimate counts on XLA to fuse operations: `Measure`.
+    """
 
     bytes: int
     target: int
+    fuses: bool = True
 
     def plan(self, jaxpr: Jaxpr, spec: Any, consts: int) -> Plan:
         """Return the plan of a staged program."""
-        key = ("memory plan", self.target, spec.donated, spec.passes, consts)
+        key = ("memory plan", self.target, self.fuses, spec.donated, spec.passes, consts)
         found = jaxpr.memo.get(key)
         if found is None:
             flat = inline_calls(run_passes(jaxpr, spec.passes, spec.name), True)
-            measure = Measure(tuple([consts + i for i in spec.donated]))
+            donated = tuple([consts + i for i in spec.donated])
+            measure = Measure(donated, fuses=self.fuses)
             found = jaxpr.memo[key] = fit_jaxpr(flat, self.target, measure)
         return found
 
@@ -132,18 +137,30 @@ class MemoryLimit(NamedTuple):
         for _ in range(MAX_TRIES):
             if used <= self.bytes:
                 break
-            before = tried.plan(jaxpr, spec, consts).after.bytes
-            target = int(min(before, tried.target) * min(1.0, self.bytes / used) * TIGHTER)
-            tried = self._replace(target=target)
-            if tried.plan(jaxpr, spec, consts).after.bytes >= before:
+            following = tried._tighten(jaxpr, spec, consts, used)
+            if following is None:
                 break
-            run = build(tried)
+            tried, run = following, build(following)
             used = count_bytes(run)
             least = min(least, used)
         if used <= self.bytes:
             jaxpr.memo[USED, spec] = tried
             return run
         raise self._refusal(tried.plan(jaxpr, spec, consts), spec, least)
+
+    def _tighten(self, jaxpr: Jaxpr, spec: Any, consts: int, used: int) -> MemoryLimit | None:
+        """Return the limit to try after one whose program uses `used` bytes; None at the end.
+
+        The target falls as long as that makes a better plan. Then the estimate may have counted on
+        fusion that there is not, of kernels for example, and another one does without.
+        """
+        before = self.plan(jaxpr, spec, consts).after.bytes
+        target = int(min(before, self.target) * min(1.0, self.bytes / used) * TIGHTER)
+        found = self._replace(target=target)
+        if found.plan(jaxpr, spec, consts).after.bytes < before:
+            return found
+        found = self._replace(target=self.bytes, fuses=False)
+        return found if self.fuses and found.plan(jaxpr, spec, consts).steps else None
 
     def _refusal(self, plan: Plan, spec: Any, least: int) -> ValueError:
         """Return the error for a program that cannot be made to fit."""

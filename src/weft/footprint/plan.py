@@ -14,7 +14,7 @@ from weft.core.jaxpr import Eqn, Jaxpr, bodies_of
 from weft.core.source import describe_maker
 from weft.footprint.again import list_recomputing
 from weft.footprint.chunks import split_region
-from weft.footprint.estimate import Measure, Peak, measure_body
+from weft.footprint.estimate import Measure, Peak
 from weft.footprint.regions import Grower, Region
 from weft.footprint.segments import list_pairs
 from weft.passes.inline import inline_calls
@@ -176,7 +176,7 @@ def list_inner(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterat
     for body in bodies_of(eqn):
         if body.jaxpr is None or body.runs is Runs.HOST:
             continue
-        plan = fit_jaxpr(inline_calls(body.jaxpr, True), max(allowed, 0), measure_body(body))
+        plan = fit_jaxpr(inline_calls(body.jaxpr, True), max(allowed, 0), measure.within(body))
         if plan.steps:
             verb = lambda x, old=body.jaxpr, new=plan.jaxpr: new if x is old else x
             eqns = [rewrite_held(e, verb) if e is eqn else e for e in jaxpr.eqns]
