@@ -62,7 +62,7 @@ void SolveTriangle(ffi::ThreadPool* pool, const T* low, T* x, int64_t n, int64_t
   const int64_t below = half * stride, corner = below + half;
   SolveTriangle(pool, low, x, half, stride);
   SolveTriangle(pool, low + corner, x + corner, rest, stride);
-  for (int64_t first = 0; first < rest; first += rows) {  // a band of the corner is zero from its end on
+  for (int64_t first = 0; first < rest; first += rows) {  // a band of the corner is zero beyond its end
     const int64_t end = std::min(rest, first + rows), at = first * stride;
     Multiply(pool, Dot<T>{1, end - first, half, end, x + corner + at, low + below, x + below + at, stride, 1,
                           stride, stride, false, true});

@@ -5,7 +5,7 @@
 // Replaces the lower triangle of `ct`, half of the cotangent of the factor L of n rows, at most
 // kTriangle, by the symmetric cotangent of the matrix.
 //
-// Its rows are computed from the last one on. Let W be the part that is known, l = L[j, j], and b and c the
+// Its rows are computed from the last to the first. Let W be the part that is known, l = L[j, j], and b and c the
 // parts of column j of L and of `ct` below the diagonal. Then column j of the result is w = (c - W b) / l
 // below the diagonal, and (ct[j, j] - w b) / l on it.
 template <class T>
