@@ -836,7 +836,7 @@ def test_no_call_is_run_again_after_any_exception():
 # Stores at module level that grow as programs run. `clear_caches` empties these, and a row of
 # docs/design/003 has the name, the key and the bound of each.
 CACHES = {
-    "weft.core.primitive._TYPES", "weft.cpu.forms.STAGED",
+    "weft.core.primitive.TYPES", "weft.cpu.forms.STAGED",
     "weft.numpy.promotion.PLANS", "weft.primitives.scatter_apply._APPLIED",
     "weft.primitives.replay.RULES", "weft.run.rules.WALKS", "weft.run.eager.KERNELS",
     "weft.run.fastpath._CACHE",

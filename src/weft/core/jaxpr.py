@@ -165,10 +165,11 @@ class Eqn:
 
     def replace(self, **changes: Any) -> Eqn:
         """The same equation except for the given fields."""
-        names = ("primitive", "invars", "params", "outvars", "source")
-        made = Eqn(**{**{k: getattr(self, k) for k in names}, **changes})
+        made = Eqn(self.primitive, self.invars, self.params, self.outvars, self.source)
         if hasattr(self, "origin"):
             made.origin = self.origin
+        for name, value in changes.items():
+            setattr(made, name, value)
         return made
 
 
@@ -380,7 +381,10 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list:
                 outs = eqn.primitive.apply(*ins, **eqn.params)
             else:
                 outs = current.trace.process(eqn.primitive, ins, eqn.params)
-            env.update(zip(eqn.outvars, outs, strict=True))
+            if len(eqn.outvars) == 1:  # a tenth of the time of `zip`
+                (env[eqn.outvars[0]],) = outs
+            else:
+                env.update(zip(eqn.outvars, outs, strict=True))
             for v in dead:
                 del env[v]
     finally:

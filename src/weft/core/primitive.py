@@ -46,7 +46,7 @@ from weft.errors import DtypeError, MissingRule, unhashable_error
 from weft.util import keep_cache, memoize
 
 # The type rule's memory: (primitive, avals, params) -> avals.
-_TYPES: dict[tuple, list[ShapedArray]] = keep_cache("types of results", {})
+TYPES: dict[tuple, list[ShapedArray]] = keep_cache("types of results", {})
 
 
 class Effect:
@@ -221,11 +221,11 @@ class Primitive(Interface):
             return self.abstract_eval(*avals, **params)
         key = (self, avals, *params.items()) if params else (self, avals)
         try:
-            out = _TYPES.get(key)
+            out = TYPES.get(key)
         except TypeError:
             raise unhashable_error(self.name, params) from None
         if out is None:
-            out = _TYPES[key] = vary_results(self, avals, params)
+            out = TYPES[key] = vary_results(self, avals, params)
         return out
 
     def bodies(self, params: dict) -> Sequence[Body]:

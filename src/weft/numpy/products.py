@@ -59,12 +59,14 @@ def contract(
     else:
         preferred = dtypes.check_user_dtype(preferred, op)
     (cx, cy), (bx, by) = contracting, batch
-    for i, j in (*zip(cx, cy, strict=True), *zip(bx, by, strict=True)):
-        if x.shape[i] != y.shape[j]:
-            raise ShapeError(
-                f"{op}: axis {i} of x and axis {j} of y must be equal in size; "
-                f"got {x.aval}, {y.aval}."
-            )
+    shape_x, shape_y = x.shape, y.shape
+    if [shape_x[i] for i in (*cx, *bx)] != [shape_y[j] for j in (*cy, *by)]:
+        for i, j in (*zip(cx, cy, strict=True), *zip(bx, by, strict=True)):
+            if shape_x[i] != shape_y[j]:
+                raise ShapeError(
+                    f"{op}: axis {i} of x and axis {j} of y must be equal in size; "
+                    f"got {x.aval}, {y.aval}."
+                )
     return dot_general_p.apply(
         x,
         y,

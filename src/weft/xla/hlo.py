@@ -22,6 +22,7 @@ from weft.mesh.mesh import axis_text, has_same_grid
 from weft.mesh.plugins import GPUS
 from weft.mesh.typed import entries_of
 from weft.options import trace_context
+from weft.util import allocate
 
 # The type of a token, which a host call takes, and returns if calls are ordered.
 TOKEN = ShapedArray((), np.dtype(np.int32))
@@ -259,7 +260,11 @@ class Builder:
         names.append(name)
         if new == 1 and "\0" not in text:
             self.lines.append(text % pick(names))
-            return [Value(name, outs[0][1])]
+            out = allocate(Value)  # without a call of `__init__`, as in `StageTrace.process`
+            out.name = name
+            out.aval = outs[0][1]
+            out.scalar = None
+            return [out]
         self.count = count + new - 1
         names += [f"%{i}" for i in range(count + 1, count + new)]
         self.lines += (text % pick(names)).split("\0")

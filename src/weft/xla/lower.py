@@ -56,8 +56,10 @@ def lower_jaxpr(
             outs = [hlo.constrain(y, v.aval, mesh) for y, v in rows]
         if type(eqn.source) is SourceInfo or hlo.scoped:
             hlo.locate(start, operation_path(hlo.path, eqn), eqn)
-        for var, out in zip(eqn.outvars, outs, strict=True):
-            env[var] = out
+        if len(eqn.outvars) == 1:  # a tenth of the time of `zip`
+            (env[eqn.outvars[0]],) = outs
+        else:
+            env.update(zip(eqn.outvars, outs, strict=True))
     return [
         constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
         for a in jaxpr.outvars
