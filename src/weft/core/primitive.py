@@ -45,6 +45,7 @@ from weft.dtypes import float0
 from weft.errors import DtypeError, MissingRule, unhashable_error
 from weft.util import keep_cache, memoize
 
+LISTS = (tuple, list)
 # The type rule's memory: (primitive, avals, params) -> avals.
 TYPES: dict[tuple, list[ShapedArray]] = keep_cache("types of results", {})
 
@@ -112,7 +113,7 @@ class Program:
 def programs_in(params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The programs among the parameters of an equation, each with the name of its parameter."""
     for key, value in params.items():
-        for x in value if isinstance(value, tuple | list) else (value,):
+        for x in value if isinstance(value, LISTS) else (value,):
             if isinstance(x, Program):
                 yield key, x.jaxpr
 

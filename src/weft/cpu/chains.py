@@ -17,10 +17,9 @@ from weft.core.primitive import Body
 from weft.cpu.calls import CpuCall, kernel_equation
 from weft.cpu.cheap_programs import can_call, select_instruction
 from weft.cpu.elements import fills_with_number, is_fused
-from weft.cpu.functions import ROW_ELEMENTS
 from weft.cpu.opcodes import Instruction, Kind, Operand, Step, encode_program
 from weft.cpu.rewriting import replace_bodies
-from weft.cpu.scope import Target
+from weft.cpu.scope import ROW_ELEMENTS, Target
 from weft.passes.dce import with_equations
 from weft.primitives.expr import F32, F64
 
@@ -110,8 +109,7 @@ class Chains:
       stored: variables that are in memory, whether or not equations are fused.
       numbers: by the variable of an array of one number, the number.
       carried: the results of the body of a loop.
-      ends: the numbers of the equations that a group with a function in it may end with, as far as
-        types and steps say.
+      ends: the numbers of the equations that may end a group with a function in it.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ import importlib
 from typing import Any
 
 from weft.core.form import Form
-from weft.core.jaxpr import Eqn, Jaxpr, Literal
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal
 from weft.cpu.rewriting import Choice, Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import Scope, Target
 from weft.cpu.survey import survey_program
@@ -148,7 +148,8 @@ def describe(eqn: Eqn, scope: Scope) -> tuple:
 
 def describe_makers(eqn: Eqn, scope: Scope) -> tuple | None:
     """Return a key that tells how the operands are computed; None if by other programs."""
-    atoms, key = [*eqn.invars], []
+    atoms: list[Atom] = [*eqn.invars]
+    key: list[Any] = []
     for m in [scope.maker(a) for a in eqn.invars]:
         if m is None:
             key.append(m)

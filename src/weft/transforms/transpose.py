@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, enter_results, memo_jaxpr
 from weft.core.primitive import Linear, LinearUsed, Primitive, Zero, not_linear
 from weft.core.source import inner_source, transposed_source
 from weft.core.trace import current, typed_values
@@ -78,10 +78,7 @@ def evaluate_known(eqns: Sequence[Eqn], env: dict[Var, Any]) -> list[tuple]:
         else:
             current.source = inner_source(eqn.source)
             outs = current.trace.process(eqn.primitive, ins, eqn.params)
-            if len(eqn.outvars) == 1:  # a tenth of the time of `zip`
-                (env[eqn.outvars[0]],) = outs
-            else:
-                env.update(zip(eqn.outvars, outs, strict=True))
+            enter_results(env, eqn.outvars, outs)
     return steps
 
 
@@ -114,7 +111,7 @@ def pull_cotangents(
         i = 0  # a third of the time of `zip`
         for ct in pulled:
             key = keys[i]
-            i += 1
+            i += 1  # noqa: SIM113
             if ct is not None and key is not None and type(ct) is not Zero:
                 # as `add_cotangent`, without a call
                 before = sums.get(key)
@@ -147,7 +144,7 @@ def transpose_equation(targets: Any, step: tuple, cts: list) -> list:
             raise
         outs = eqn.primitive.transpose(added, *ins, **eqn.params)
     for x in (*keys, *outs):
-        aval = getattr(x, "aval", None)
+        aval = getattr(x, "aval", None)  # as `typeof`, without a call
         if aval is not None and aval.sharded is not None:
             return [
                 ct if k is None or ct is None else lay_as_dual(ct, k.aval)
