@@ -150,7 +150,10 @@ class StageTrace(Trace):
     def atom(self, x: Any, op: str = "array") -> Atom:
         """A value as an operand in the program: its variable, a literal, or a const."""
         if type(x) in NUMBERS:
-            return Literal(x, python_scalar_aval(x))
+            literal = allocate(Literal)  # as in `process`
+            literal.val = x
+            literal.aval = python_scalar_aval(x)
+            return literal
         if isinstance(x, np.generic) or (type(x) is np.ndarray and x.ndim == 0):
             aval = typeof(x)
             return Literal(cast_on_host(np.asarray(x), aval.dtype)[()], aval)

@@ -118,7 +118,8 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
         scope.eqns.append(eqn)
         return
     # results keep their variables, and with them types that are weak or sharded
-    outs = dict(zip(body.outvars, eqn.outvars, strict=True)) if are_computed(body) else {}
+    computed = are_computed(body)
+    outs = dict(zip(body.outvars, eqn.outvars, strict=True)) if computed else {}
     inner: dict[Var, Atom] = dict(zip(body.invars, atoms, strict=True))
     for step in body.eqns:
         outvars = [outs.get(v) or Var(v.aval) for v in step.outvars]
@@ -130,9 +131,8 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
         step = Eqn(step.primitive, invars, step.params, outvars, eqn.source)
         step.origin = origin_of(eqn)
         write_equation(step, None if repeats(step, eqn) else choose(step, scope), scope, inner)
-    for v, out in zip(eqn.outvars, rename_atoms(body.outvars, inner), strict=True):
-        if out is not v:
-            new[v] = out
+    if not computed:
+        new.update(zip(eqn.outvars, rename_atoms(body.outvars, inner), strict=True))
 
 
 def repeats(step: Eqn, eqn: Eqn) -> bool:

@@ -954,8 +954,8 @@ def choose_mean_dtypes(op: str, x: Any, dtype: Any) -> tuple[np.dtype, np.dtype]
     """Return the dtype in which a mean is computed, and the dtype of the result."""
     if dtype is None:
         result = dtypes.canonicalize(dtypes.inexact_dtype(x.dtype, op))
-    else:
-        result = dtypes.check_user_dtype(dtype, op)
+        return widen_dtype(result), result
+    result = dtypes.check_user_dtype(dtype, op)
     return widen_dtype(dtypes.canonicalize(dtypes.inexact_dtype(result, op))), result
 
 

@@ -178,9 +178,10 @@ class Builder:
         `attrs` are attribute texts by name, as in `dimensions="array<i64: 0>"`, which the operation
         defines. `discardable` are attributes of other dialects.
         """
-        count = self.count
-        outs = [Value(f"%{count + i}", a) for i, a in enumerate(out_avals, 1)]
-        self.count = count + len(outs)
+        outs = []
+        for a in out_avals:
+            self.count += 1
+            outs.append(Value(f"%{self.count}", a))
         left = ", ".join([v.name for v in outs]) + " = " if outs else ""
         given = " <{" + ", ".join([f"{k} = {v}" for k, v in attrs.items()]) + "}>" if attrs else ""
         if discardable:
