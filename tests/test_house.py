@@ -219,11 +219,11 @@ def test_files_and_functions_are_short():
 
 # Lines without docstrings. A design note with the alternatives that were tried raises one.
 BUDGETS = {
-    ("core", "transforms"): 3850,
+    ("core", "transforms"): 3870,
     ("control",): 3150,
     ("xla",): 3050,
     ("run",): 1910,
-    ("cpu",): 5390,
+    ("cpu",): 5400,
 }
 
 
@@ -836,7 +836,7 @@ def test_no_call_is_run_again_after_any_exception():
 # Stores at module level that grow as programs run. `clear_caches` empties these, and a row of
 # docs/design/003 has the name, the key and the bound of each.
 CACHES = {
-    "weft.core.primitive._TYPES", "weft.cpu.forms.STAGED",
+    "weft.core.primitive.TYPES", "weft.cpu.forms.STAGED",
     "weft.numpy.promotion.PLANS", "weft.primitives.scatter_apply._APPLIED",
     "weft.primitives.replay.RULES", "weft.run.rules.WALKS", "weft.run.eager.KERNELS",
     "weft.run.fastpath._CACHE",

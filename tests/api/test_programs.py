@@ -16,7 +16,7 @@ import weft
 from tests.api.compare import counted
 from weft import grad, jit, lax, make_jaxpr, vmap
 from weft.api import programs
-from weft.core.primitive import _TYPES
+from weft.core.primitive import TYPES
 from weft.run.eager import KERNELS
 from weft.run.fastpath import _CACHE
 
@@ -74,7 +74,7 @@ def test_threads_may_make_the_first_call_at_once():
 
 
 def sizes():
-    return len(_TYPES), len(KERNELS), _CACHE.size()
+    return len(TYPES), len(KERNELS), _CACHE.size()
 
 
 def one_round(i):

@@ -1,4 +1,5 @@
 import gc
+import sys
 
 import numpy as np
 import pytest
@@ -172,3 +173,41 @@ def test_a_python_integer_that_fits_64_bits():
         assert weft.jit(lambda: (BIG, -BIG - 1))() == (BIG, -BIG - 1)
         with pytest.raises(OverflowError, match="must fit int64"):
             weft.jit(lambda: 2**63)()
+
+
+# The Python functions that run to write an operation down, the second time that it is met: at most.
+CALLS = {
+    "x + x": (lambda x: x + x, 3),
+    "x * 1.5": (lambda x: x * 1.5, 5),
+    "1.5 - x": (lambda x: 1.5 - x, 6),
+    "tanh(x)": (jnp.tanh, 3),
+    "x @ x": (lambda x: x @ x, 15),
+    "x.T": (lambda x: x.T, 9),
+    "x ** 2": (lambda x: x**2, 10),
+    "x.sum()": (lambda x: x.sum(), 25),
+    "x.max(-1, keepdims=True)": (lambda x: x.max(-1, keepdims=True), 21),
+    "x.mean(-1, keepdims=True)": (lambda x: x.mean(-1, keepdims=True), 42),
+    "where(x > 0, x, 0.0)": (lambda x: jnp.where(x > 0, x, 0.0), 13),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_few_functions_run_to_stage_an_operation(name):
+    fun, most = CALLS[name]
+    seen = []
+
+    def staged(x):
+        fun(x)
+        sys.setprofile(lambda frame, event, _: event == "call" and seen.append(frame.f_code))
+        try:
+            fun(x)
+        finally:
+            sys.setprofile(None)
+        return x
+
+    make_jaxpr(staged)(jnp.ones((4, 4)))
+    names = [code.co_qualname for code in seen if code.co_filename != __file__]
+    names = [name for name in names if "comp>" not in name]  # in Python 3.11 a call of its own
+    assert len(names) <= most and "StageTrace.process" in names, names
+    # objects of equations are made without calls of their constructors
+    assert not [name for name in names if name.endswith("__init__")]

@@ -6,7 +6,7 @@ import pytest
 import weft
 from weft import jit, lax
 from weft.core.aval import typeof
-from weft.core.primitive import Linear, Zero
+from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.stage import stage_closed
 from weft.errors import MissingRule
 from weft.passes.check import check_jaxpr
@@ -55,6 +55,22 @@ def test_consts():
 def test_a_function_that_is_not_linear():
     with pytest.raises(MissingRule, match="sin: has no `transpose` rule"):
         backward(program(lambda x: [lax.sin(x)], A), (), [LINEAR], [A])
+
+
+def test_a_rule_that_returns_too_few_cotangents():
+    class Both(Primitive):
+        name = "both"
+
+        def abstract_eval(self, x, y):
+            return [x]
+
+        def transpose(self, cts, *args):
+            return cts
+
+    both_p = Both()
+    jaxpr = program(lambda x, y: both_p.apply(x, y), A, A)
+    with pytest.raises(ValueError, match="one cotangent for each operand; got 1 for 2"):
+        backward(jaxpr, (), [LINEAR, LINEAR], [A])
 
 
 def test_the_transpose_of_a_program_is_a_program_made_once():

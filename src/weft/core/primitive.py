@@ -45,8 +45,9 @@ from weft.dtypes import float0
 from weft.errors import DtypeError, MissingRule, unhashable_error
 from weft.util import keep_cache, memoize
 
+LISTS = (tuple, list)
 # The type rule's memory: (primitive, avals, params) -> avals.
-_TYPES: dict[tuple, list[ShapedArray]] = keep_cache("types of results", {})
+TYPES: dict[tuple, list[ShapedArray]] = keep_cache("types of results", {})
 
 
 class Effect:
@@ -112,7 +113,7 @@ class Program:
 def programs_in(params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The programs among the parameters of an equation, each with the name of its parameter."""
     for key, value in params.items():
-        for x in value if isinstance(value, tuple | list) else (value,):
+        for x in value if isinstance(value, LISTS) else (value,):
             if isinstance(x, Program):
                 yield key, x.jaxpr
 
@@ -221,11 +222,11 @@ class Primitive(Interface):
             return self.abstract_eval(*avals, **params)
         key = (self, avals, *params.items()) if params else (self, avals)
         try:
-            out = _TYPES.get(key)
+            out = TYPES.get(key)
         except TypeError:
             raise unhashable_error(self.name, params) from None
         if out is None:
-            out = _TYPES[key] = vary_results(self, avals, params)
+            out = TYPES[key] = vary_results(self, avals, params)
         return out
 
     def bodies(self, params: dict) -> Sequence[Body]:

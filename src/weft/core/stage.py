@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import ShapedArray, python_scalar_aval, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
-from weft.core.primitive import Linear, LinearUsed, Primitive
+from weft.core.primitive import TYPES, Linear, LinearUsed, Primitive
 from weft.core.ref import AbstractRef, Ref, is_ref
 from weft.core.source import describe_maker, scoped_source
 from weft.core.trace import Trace, Tracer, current, get_traceback, run_once, typed_values
 from weft.dtypes import NUMBERS, cast_on_host
 from weft.errors import Origin, RefError
 from weft.options import config, named_axes
-from weft.util import SymbolicSize, collecting_rarely
+from weft.util import SymbolicSize, allocate, collecting_rarely
 
 
 def has_tracked_axes() -> bool:
@@ -98,23 +98,41 @@ class StageTrace(Trace):
         if self.tracked and prim.memoize_type:
             args = self.aligned(args)
         atoms: list[Atom] = []
-        avals = []
+        given = []
         for x in args:
             if type(x) is StagedTracer and x.owner is self:
                 atoms.append(x.variable)
-                avals.append(x.aval)
+                given.append(x.aval)
             else:
                 atom = self.atom(x, prim.name)
                 atoms.append(atom)
-                avals.append(atom.aval)
-        outvars = []
+                given.append(atom.aval)
+        avals = tuple(given)
+        try:  # as `type_of`, without a call in most cases
+            types = TYPES.get((prim, avals, *params.items()) if params else (prim, avals))
+        except TypeError:  # a parameter without a hash
+            types = None
+        if types is None:
+            types = prim.type_of(avals, params)
+        outvars: list[Var] = []
         outs = []
-        for aval in prim.type_of(tuple(avals), params):
-            var = Var(aval)
+        for aval in types:
+            # Objects without a call of `__init__`, which would take half the time of this method.
+            var = allocate(Var)
+            var.aval = aval
             outvars.append(var)
-            outs.append(StagedTracer(self, aval, var))
-        source = current.source or current.capture()
-        self.eqns.append(Eqn(prim, atoms, params, outvars, source))
+            out = allocate(StagedTracer)
+            out.owner = self
+            out.aval = aval
+            out.variable = var
+            outs.append(out)
+        eqn = allocate(Eqn)
+        eqn.primitive = prim
+        eqn.invars = atoms
+        eqn.params = params
+        eqn.outvars = outvars
+        eqn.source = current.source or current.capture()
+        self.eqns.append(eqn)
         return outs
 
     def aligned(self, args: Sequence[Any]) -> Sequence[Any]:
@@ -132,7 +150,10 @@ class StageTrace(Trace):
     def atom(self, x: Any, op: str = "array") -> Atom:
         """A value as an operand in the program: its variable, a literal, or a const."""
         if type(x) in NUMBERS:
-            return Literal(x)
+            literal = allocate(Literal)  # as in `process`
+            literal.val = x
+            literal.aval = python_scalar_aval(x)
+            return literal
         if isinstance(x, np.generic) or (type(x) is np.ndarray and x.ndim == 0):
             aval = typeof(x)
             return Literal(cast_on_host(np.asarray(x), aval.dtype)[()], aval)

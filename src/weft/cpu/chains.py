@@ -17,10 +17,9 @@ from weft.core.primitive import Body
 from weft.cpu.calls import CpuCall, kernel_equation
 from weft.cpu.cheap_programs import can_call, select_instruction
 from weft.cpu.elements import fills_with_number, is_fused
-from weft.cpu.functions import ROW_ELEMENTS
 from weft.cpu.opcodes import Instruction, Kind, Operand, Step, encode_program
 from weft.cpu.rewriting import replace_bodies
-from weft.cpu.scope import Target
+from weft.cpu.scope import ROW_ELEMENTS, Target
 from weft.passes.dce import with_equations
 from weft.primitives.expr import F32, F64
 
@@ -110,6 +109,7 @@ class Chains:
       stored: variables that are in memory, whether or not equations are fused.
       numbers: by the variable of an array of one number, the number.
       carried: the results of the body of a loop.
+      ends: the numbers of the equations that may end a group with a function in it.
     """
 
     def __init__(
@@ -139,6 +139,11 @@ class Chains:
             self.readers.setdefault(v, set()).add(-1)
         self.carried: set[Any] = {*variables_in(jaxpr.outvars)} if loops else set()
         self.taken: set[int] = set()
+        self.ends: set[int] = set()
+        for i, eqn in enumerate(eqns):
+            makers = [self.makers.get(a) for a in eqn.invars if type(a) is Var]
+            if calls[i] or (not self.ends.isdisjoint(makers) and self.is_cheap(i)):
+                self.ends.add(i)
 
     def fuse(self) -> list[Eqn]:
         """Return the equations, with a call in the place of the last equation of each group."""
@@ -152,10 +157,8 @@ class Chains:
         """Return True if an equation may be the last one of a group."""
         if self.calls[i]:
             return True
-        out, *_ = self.eqns[i].outvars or (None,)
-        if out is None or out in self.carried or not self.is_cheap(i):
-            return False
-        return out.aval.nbytes <= MAX_LAST_BYTES
+        out = self.eqns[i].outvars[0] if i in self.ends else None
+        return out is not None and out not in self.carried and out.aval.nbytes <= MAX_LAST_BYTES
 
     def is_cheap(self, i: int) -> bool:
         """Return True if an equation is a step that takes the kernel few machine operations."""
@@ -163,7 +166,7 @@ class Chains:
         out = eqn.outvars[0].aval if len(eqn.outvars) == 1 else None
         if out is None or out.dtype not in (F32, F64) or not out.shape or type(out.size) is not int:
             return False
-        same = all(a.aval.dtype == out.dtype for a in eqn.invars)
+        same = all([a.aval.dtype == out.dtype for a in eqn.invars])  # noqa: C419
         return same and out.sharded is None and can_call(eqn, out.shape, frozenset())
 
     def fuse_from(self, root: int) -> Eqn | None:

@@ -22,10 +22,8 @@ from weft.cpu.elements import computes_by_element, is_fused
 from weft.cpu.formula import Formula
 from weft.cpu.rewriting import running_bodies
 from weft.errors import DtypeError
-from weft.primitives.dot import DotGeneral
 from weft.primitives.elementwise import Elementwise, SelectN
 from weft.primitives.layout import Iota, Reshape, Squeeze, Transpose
-from weft.primitives.reduction import Extremum
 from weft.primitives.slicing import Concatenate, Pad, Slice, Tile
 from weft.primitives.transcendental import IntegerPow
 from weft.xla.compile import Flags
@@ -44,6 +42,8 @@ MAX_LIGHT_FACTOR = 256  # elements of an operand of a product in it
 # The time to compile one function grows with the square of its length. It is twice the time of
 # many functions for a loop of 280 equations, and seven times for 1,000.
 MAX_SMALL_LOOP_EQUATIONS = 240
+RESHAPES = (Reshape, Squeeze, Tile)
+NOT_LOOPS = (CpuCall, Reshape, Squeeze, Transpose)  # operations that XLA writes no loops for
 # Tiles are stored twice, and loops over them take twice the time, except for transposes.
 NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
 # Vectors of 512 bits reduce the time of functions to 60 %, but products take longer, and arc
@@ -238,9 +238,9 @@ class ProgramFacts:
             variables += eqn.outvars
             if isinstance(prim, Transpose):
                 self.note_transpose(*eqn.params["permutation"])
-            elif isinstance(prim, Reshape | Squeeze | Tile):
+            elif isinstance(prim, RESHAPES):
                 self.reshapes = True
-            if not isinstance(prim, CpuCall | Reshape | Squeeze | Transpose):
+            if not isinstance(prim, NOT_LOOPS):
                 self.others.append(eqn)
             if isinstance(prim, Concatenate):
                 self.join_count += 1
@@ -251,7 +251,7 @@ class ProgramFacts:
             elif isinstance(prim, Formula):
                 if eqn.params["by_element"]:
                     self.add_function(eqn)
-            elif isinstance(prim, DotGeneral):
+            elif prim.form is Form.PRODUCT:
                 self.multiplies = True
                 _, batches = eqn.params["dimension_numbers"]
                 if any(tuple(b[:2]) not in ((), (0,), (0, 1)) for b in batches):
@@ -382,7 +382,7 @@ def is_unrolled(eqn: Eqn) -> bool:
     Reductions of integers, and maxima, become a few instructions on vectors instead.
     """
     operand = eqn.invars[0].aval
-    if operand.dtype.kind in "iu" or isinstance(eqn.primitive, Extremum):
+    if operand.dtype.kind in "iu" or eqn.primitive.form is Form.EXTREMUM:
         return False
     lengths = [n for n in operand.shape if n != 1]
     reduced = [n for n in map(operand.shape.__getitem__, eqn.params.get("axes", ())) if n != 1]

@@ -11,7 +11,7 @@ import importlib
 from typing import Any
 
 from weft.core.form import Form
-from weft.core.jaxpr import Eqn, Jaxpr, Literal
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal
 from weft.cpu.rewriting import Choice, Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import Scope, Target
 from weft.cpu.survey import survey_program
@@ -135,26 +135,33 @@ def describe(eqn: Eqn, scope: Scope) -> tuple:
 
     It is also told which operands are arguments of the compiled function.
     """
-    key = (eqn.primitive, *eqn.params.items())
+    key = [eqn.primitive, *eqn.params.items()]
+    arguments = scope.arguments
     for a in eqn.invars:
+        key.append(a.aval)
         if type(a) is Literal:
-            key += a.aval, type(a.val), a.val or str(a.val)  # as 0.0 equals -0.0
+            key += type(a.val), a.val or str(a.val)  # as 0.0 equals -0.0
         else:
-            key += a.aval, a in scope.arguments
-    return key
+            key.append(a in arguments)
+    return tuple(key)
 
 
 def describe_makers(eqn: Eqn, scope: Scope) -> tuple | None:
     """Return a key that tells how the operands are computed; None if by other programs."""
-    makers = [scope.maker(a) for a in eqn.invars]
-    if not all(m is None or m.primitive.memoize_type for m in makers):
-        return None
-    atoms = [*eqn.invars]
-    for m in filter(None, makers):
-        atoms += (*m.invars, *m.outvars)
+    atoms: list[Atom] = [*eqn.invars]
+    key: list[Any] = []
+    for m in [scope.maker(a) for a in eqn.invars]:
+        if m is None:
+            key.append(m)
+        elif m.primitive.memoize_type:
+            atoms += m.invars
+            atoms += m.outvars
+            key.append(describe(m, scope))
+        else:
+            return None
     numbers: dict[int, int] = {}  # which of the values are the same
-    same = tuple([numbers.setdefault(id(a), len(numbers)) for a in atoms])
-    return (same, *(m and describe(m, scope) for m in makers))
+    key += [numbers.setdefault(id(a), len(numbers)) for a in atoms]
+    return tuple(key)
 
 
 STAYS = object()  # in place of what replaces an equation: nothing does

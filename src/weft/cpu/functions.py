@@ -23,7 +23,7 @@ from weft.core.primitive import Primitive
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
 from weft.cpu.opcodes import Instruction, Kind, Operand, Own, Step, encode_program
-from weft.cpu.scope import Scope
+from weft.cpu.scope import ROW_ELEMENTS, Scope
 from weft.primitives.cumulative import log_of_sum
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import BF16, F32, F64, LARGE, Expr, is_large, write_int32_division
@@ -34,7 +34,6 @@ from weft.primitives.transcendental import HALVES
 Found = Callable[..., list] | None
 
 I32 = np.dtype(np.int32)
-ROW_ELEMENTS = 256  # of an array that the kernel computes at once
 PIECE_ELEMENTS = 4096  # that are worth another thread
 MAX_CALL_BYTES = 1 << 23  # from here on memory for intermediate values takes longer than is saved
 KNOWN_POWERS = frozenset((0.5, 1, 2, 3))  # which XLA computes by products and roots

@@ -19,6 +19,7 @@ MAX_LIGHT_EQNS = 64  # longer programs are not looked at
 # Elements of results that one thread completes as quickly as several, such as a triangle of a
 # matrix. LAPACK factorizes a matrix of this many elements in a millisecond or two.
 MAX_SHORT = 1 << 16
+ROW_ELEMENTS = 256  # of an array that the kernel of programs computes at once
 HALVES = frozenset(map(np.dtype, (np.float16, bfloat16)))
 
 

@@ -60,8 +60,8 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
                 folds_nan = folds_nan or held.folds_nan
                 multiplies = multiplies or held.multiplies
                 has_half = has_half or held.has_half
-    made = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars}
-    has_half = has_half or BF16 in made
+    types = {v.aval for eqn in jaxpr.eqns for v in eqn.outvars}
+    has_half = has_half or BF16 in {a.dtype for a in types}
     return Survey(functions, folds_nan, multiplies, has_half)
 
 
@@ -79,4 +79,4 @@ def shows_nan(eqn: Eqn) -> bool:
     if prim.form is Form.QUOTIENT and numbers[-1] == 0:
         return True
     new = prim.elements is Elements.NEW
-    return any(x != x or (new and abs(x) == math.inf) for x in numbers)
+    return any([x != x or (new and abs(x) == math.inf) for x in numbers])  # noqa: C419

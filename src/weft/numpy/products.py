@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft import dtypes
+from weft.core.trace import current
 from weft.errors import ShapeError
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.typed import resolve_sharding
@@ -55,24 +56,27 @@ def contract(
     operands are unless `sharding` says another sharding.
     """
     if preferred is None:
-        preferred = plan_promotion(op, (kind_of(op, x), kind_of(op, y)), shaped=False).dtype
+        preferred = x.dtype
+        if y.dtype is not preferred:
+            preferred = plan_promotion(op, (kind_of(op, x), kind_of(op, y)), shaped=False).dtype
     else:
         preferred = dtypes.check_user_dtype(preferred, op)
     (cx, cy), (bx, by) = contracting, batch
-    for i, j in (*zip(cx, cy, strict=True), *zip(bx, by, strict=True)):
-        if x.shape[i] != y.shape[j]:
-            raise ShapeError(
-                f"{op}: axis {i} of x and axis {j} of y must be equal in size; "
-                f"got {x.aval}, {y.aval}."
-            )
-    return dot_general_p.apply(
-        x,
-        y,
-        dimension_numbers=((tuple(cx), tuple(cy)), (tuple(bx), tuple(by))),
-        precision=canonical_precision(op, precision),
-        preferred_element_type=preferred,
-        out_sharding=sharding,
-    )[0]
+    shape_x, shape_y = x.shape, y.shape
+    if [shape_x[i] for i in (*cx, *bx)] != [shape_y[j] for j in (*cy, *by)]:
+        for i, j in (*zip(cx, cy, strict=True), *zip(bx, by, strict=True)):
+            if shape_x[i] != shape_y[j]:
+                raise ShapeError(
+                    f"{op}: axis {i} of x and axis {j} of y must be equal in size; "
+                    f"got {x.aval}, {y.aval}."
+                )
+    params = {
+        "dimension_numbers": ((tuple(cx), tuple(cy)), (tuple(bx), tuple(by))),
+        "precision": canonical_precision(op, precision),
+        "preferred_element_type": preferred,
+        "out_sharding": sharding,
+    }
+    return current.trace.process(dot_general_p, (x, y), params)[0]
 
 
 @operation(static=STATIC)

@@ -257,6 +257,8 @@ def is_arraylike(x: Any) -> bool:
 
 def as_array(x: Any, op: str = "array") -> Any:
     """A number or a NumPy array as an Array; Arrays and tracers unchanged."""
+    if isinstance(x, Tracer):
+        return x
     x = as_operand(op, x)
     if type(x) in ARRAYS or isinstance(x, Tracer):
         return require_alive(x)
@@ -349,16 +351,19 @@ def axis_of(op: str, axis: Any, ndim: int) -> int:
     return number + ndim if number < 0 else number
 
 
+COLLECTIONS = (tuple, list, range, Set)
+
+
 def is_collection(axes: Any) -> bool:
     """Return True if axes are given as a sequence, a set, or an array of them, and not as one."""
-    return isinstance(axes, tuple | list | range | Set) or getattr(axes, "ndim", 0) == 1
+    return isinstance(axes, COLLECTIONS) or getattr(axes, "ndim", 0) == 1
 
 
 def axes_of(op: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """Axes in order: all for None; an integer, or a sequence or set of distinct ones."""
     if axis is None:
         return tuple(range(ndim))
-    if not is_collection(axis):
+    if type(axis) is int or not is_collection(axis):
         return (axis_of(op, axis, ndim),)
     axes = tuple([axis_of(op, a, ndim) for a in axis])
     if len(set(axes)) != len(axes):

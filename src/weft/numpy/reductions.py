@@ -58,7 +58,10 @@ def keep_axes(y: Any, shape: Sequence[int], axes: Sequence[int], keepdims: bool)
     if not keepdims or not axes:
         return y
     dims = tuple([i for i in range(len(shape)) if i not in axes])
-    return layout.broadcast_in_dim(y, [1 if i in axes else n for i, n in enumerate(shape)], dims)
+    sizes = [*shape]
+    for i in axes:
+        sizes[i] = 1
+    return layout.broadcast_in_dim(y, sizes, dims)
 
 
 def check_mask(op: str, mask: Any) -> Any:
@@ -426,7 +429,7 @@ def reduce_extremum(reduce: Callable, combine: Callable, bound: Callable) -> Cal
                     f"{op}: with where=, initial must be given, for {op} has no identity; got "
                     f"None. Hint: {op}(x, where=mask, initial=-jnp.inf)."
                 )
-            if builtins.any(aval.shape[i] == 0 for i in axes):
+            if 0 in [aval.shape[i] for i in axes]:
                 raise ShapeError(
                     f"{op}: needs at least one element to reduce; got {aval} over axes {axes}. "
                     f"Hint: {op}(x, initial=0)."
@@ -951,8 +954,8 @@ def choose_mean_dtypes(op: str, x: Any, dtype: Any) -> tuple[np.dtype, np.dtype]
     """Return the dtype in which a mean is computed, and the dtype of the result."""
     if dtype is None:
         result = dtypes.canonicalize(dtypes.inexact_dtype(x.dtype, op))
-    else:
-        result = dtypes.check_user_dtype(dtype, op)
+        return widen_dtype(result), result
+    result = dtypes.check_user_dtype(dtype, op)
     return widen_dtype(dtypes.canonicalize(dtypes.inexact_dtype(result, op))), result
 
 
@@ -964,7 +967,7 @@ def compute_mean(
     The elements are counted, unless `counts` is the number that `mask` selects.
     """
     shape, dtype = x.shape, x.dtype
-    if not isinstance(ddof, int | float | np.number):
+    if type(ddof) is not int and not isinstance(ddof, int | float | np.number):
         raise TypeError(f"{op}: ddof must be a number known now; got {ddof!r}.")
     total = keep_axes(layout.reduce_sum(apply_mask(op, x, mask, 0), axes), shape, axes, keepdims)
     if mask is None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Primitive
 from weft.passes.rewrite import rewrite_equations
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
-from weft.primitives.dot import dot_general_p
 from weft.primitives.transcendental import integer_pow_p
 
 Maker = Callable[[Any], Eqn | None]  # the equation that makes a variable, if it is in sight
@@ -45,7 +45,8 @@ def simplify_algebra(jaxpr: Jaxpr) -> Jaxpr:
     maker: Maker = lambda a: makers.get(a) if type(a) is not Literal else None
 
     def rewrite(eqn: Eqn) -> Eqn | Sequence[Atom] | None:
-        find = IDENTITIES.get(eqn.primitive)
+        prim = eqn.primitive
+        find = find_product if prim.form is Form.PRODUCT else IDENTITIES.get(prim)
         made = None if find is None else find(eqn, maker)
         if made is not None and not isinstance(made, Eqn):
             if made.aval is eqn.outvars[0].aval:
@@ -172,7 +173,6 @@ def find_product(eqn: Eqn, maker: Maker) -> Eqn | None:
 
 
 IDENTITIES: dict[Primitive, Identity] = {
-    dot_general_p: find_product,
     ops.mul_p: drop_neutral(1, (0, 1)),
     ops.div_p: drop_neutral(1, (1,)),
     ops.sub_p: drop_neutral(0, (1,)),

@@ -19,7 +19,7 @@ from weft.core.element import Number, sum_over
 from weft.core.facts import Cost, Elements, Linearity
 from weft.core.form import Form
 from weft.core.primitive import Axes, Primitive, Zero
-from weft.core.trace import typed_value
+from weft.core.trace import current, typed_value
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
@@ -259,12 +259,14 @@ def broadcast_in_dim(
     sharding = resolve_sharding("broadcast_in_dim", out_sharding, len(shape), operand)
     if sharding is not None and sharding.spec.unreduced:
         operand = reshard.cast_to_terms(operand, sharding)
-    return broadcast_in_dim_p.apply(
-        operand,
-        shape=shape,
-        broadcast_dimensions=families.index_tuple(dims, "broadcast_in_dim", "broadcast_dimensions"),
-        sharding=sharding,
-    )[0]
+    params = {
+        "shape": shape,
+        "broadcast_dimensions": families.index_tuple(
+            dims, "broadcast_in_dim", "broadcast_dimensions"
+        ),
+        "sharding": sharding,
+    }
+    return current.trace.process(broadcast_in_dim_p, (operand,), params)[0]
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
@@ -602,7 +604,7 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     if not axes:
         return reshard.lay_out("reduce_sum", operand, out_sharding)
     if out_sharding is None:
-        return reduce_sum_p.apply(operand, axes=axes)[0]
+        return current.trace.process(reduce_sum_p, (operand,), {"axes": axes})[0]
     rank = typeof(operand).ndim - len(axes)
     sharding = resolve_sharding("reduce_sum", out_sharding, rank, operand)
     return reduce_sum_p.apply(operand, axes=axes, out_sharding=sharding)[0]

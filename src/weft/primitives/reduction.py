@@ -52,7 +52,7 @@ from weft.primitives.expr import Expr, order_bits
 from weft.primitives.reshard import lay_out
 from weft.primitives.slicing import concatenate, fill_to_power, slice_in_dim
 from weft.pytrees import flatten, unflatten
-from weft.util import SymbolicSize, check_function, is_below, unzip2
+from weft.util import SymbolicSize, check_function, is_below, memoize, unzip2
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -75,6 +75,7 @@ def highest_value(dtype: np.dtype) -> Any:
     return _extreme_value(dtype, 1)
 
 
+@memoize
 def _extreme_value(dtype: np.dtype, side: int) -> Any:
     if dtypes.is_bool(dtype):
         return side > 0
@@ -362,7 +363,9 @@ def define_reducer(
 
     def fun(operand: ArrayLike, axes: Sequence[int]) -> Array:
         axes = families.sort_axes(axes, prim.name)
-        return prim.apply(operand, axes=axes)[0] if axes else operand
+        if not axes:
+            return operand
+        return current.trace.process(prim, (operand,), {"axes": axes})[0]
 
     named = name_function(fun, prim)
     doc = REDUCER_DOC

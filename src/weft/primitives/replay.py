@@ -15,7 +15,7 @@ from weft.core.stage import StagedTracer, StageTrace
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.options import trace_context
-from weft.util import keep_cache, keep_newest
+from weft.util import allocate, keep_cache, keep_newest
 
 MAX_RULES = 10_000  # that are remembered; a program has some hundreds
 
@@ -128,10 +128,21 @@ def write_again(written: Written, xs: list, early: StageTrace, late: StageTrace)
                 x = values[i]
                 i = x.variable if x.owner is trace else trace.atom(x)
             atoms.append(i)
-        outvars = []
-        for aval in avals:
-            var = Var(aval)
+        outvars: list = []
+        for aval in avals:  # objects as in `StageTrace.process`
+            var = allocate(Var)
+            var.aval = aval
             outvars.append(var)
-            values.append(StagedTracer(trace, aval, var))
-        trace.eqns.append(Eqn(prim, atoms, params, outvars, source))
+            out = allocate(StagedTracer)
+            out.owner = trace
+            out.aval = aval
+            out.variable = var
+            values.append(out)
+        eqn = allocate(Eqn)
+        eqn.primitive = prim
+        eqn.invars = atoms
+        eqn.params = params
+        eqn.outvars = outvars
+        eqn.source = source
+        trace.eqns.append(eqn)
     return [values[y] if type(y) is int else y for y in written.results]

@@ -461,7 +461,7 @@ def wrap_call(
         try:
             again = None
             try:
-                if current.trace is EVAL:
+                if (trace := current.trace) is EVAL:
                     given: Sequence = args
                     if special:
                         if places and bounds_cell.value == "all":  # which checks places
@@ -483,7 +483,7 @@ def wrap_call(
                         return kernel(*given)
                     if not plain:
                         return kernel(*given, **kwargs)
-                elif whole and current.trace.as_operation:
+                elif whole and trace.as_operation:
                     return op.call_traced(kernel, args, kwargs)
             except NotForKernel:
                 pass
@@ -496,7 +496,7 @@ def wrap_call(
             if kwargs or len(args) != 1:
                 return (fun if kwargs else written)(*args, **kwargs)
             if prim is not None:  # a trace is given the primitive at once
-                return current.trace.process(prim, args, {})[0]
+                return trace.process(prim, args, {})[0]
             return written(args[0])
         except Exception as error:
             if is_own_transfer(error, (args, kwargs)):

@@ -20,6 +20,7 @@ from weft.options import config, x64_cell
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import instantiate
 from weft.primitives.replay import apply_rule
+from weft.util import allocate
 from weft.watch.leaks import check_leaks
 
 # With this many nested derivatives or more, shared operations are looked up. Lookups take longer
@@ -124,7 +125,15 @@ class JVPTrace(Trace):
             current.source = around
         unwritten = self.parent.parent is None  # type: ignore[union-attr]
         if len(outs) == 1 and not unwritten:
-            return outs if type(dots[0]) is Zero else [JVPTracer(self, outs[0], dots[0])]
+            (x,), (t,) = outs, dots
+            if type(t) is Zero:
+                return outs
+            moving = allocate(JVPTracer)  # without a call of `__init__`, as in `StageTrace.process`
+            moving.owner = self
+            moving.aval = x.aval if type(x) is StagedTracer else typeof(x)
+            moving.primal = x
+            moving.tangent = t
+            return [moving]
         results = []
         for x, t in zip(outs, dots):
             if type(t) is not Zero:
@@ -144,12 +153,13 @@ class JVPTrace(Trace):
         another way overrides it.
         """
         switched = x64_cell.value is not self.x64
-        for i, a in enumerate(types):
-            if a is None:
-                tangents[i] = tangent_zero(primals[i])
-            elif switched:
-                primals[i] = typed_value(primals[i], a)
-                tangents[i] = typed_value(tangents[i], a.to_tangent())
+        if switched or None in types:
+            for i, a in enumerate(types):
+                if a is None:
+                    tangents[i] = tangent_zero(primals[i])
+                elif switched:
+                    primals[i] = typed_value(primals[i], a)
+                    tangents[i] = typed_value(tangents[i], a.to_tangent())
         xs = [*primals, *tangents]
         found = apply_rule(run_jvp, prim, params, xs, len(primals), self.into)
         if switched:

@@ -22,6 +22,7 @@ from weft.mesh.mesh import axis_text, has_same_grid
 from weft.mesh.plugins import GPUS
 from weft.mesh.typed import entries_of
 from weft.options import trace_context
+from weft.util import allocate
 
 # The type of a token, which a host call takes, and returns if calls are ordered.
 TOKEN = ShapedArray((), np.dtype(np.int32))
@@ -177,9 +178,10 @@ class Builder:
         `attrs` are attribute texts by name, as in `dimensions="array<i64: 0>"`, which the operation
         defines. `discardable` are attributes of other dialects.
         """
-        count = self.count
-        outs = [Value(f"%{count + i}", a) for i, a in enumerate(out_avals, 1)]
-        self.count = count + len(outs)
+        outs = []
+        for a in out_avals:
+            self.count += 1
+            outs.append(Value(f"%{self.count}", a))
         left = ", ".join([v.name for v in outs]) + " = " if outs else ""
         given = " <{" + ", ".join([f"{k} = {v}" for k, v in attrs.items()]) + "}>" if attrs else ""
         if discardable:
@@ -259,7 +261,11 @@ class Builder:
         names.append(name)
         if new == 1 and "\0" not in text:
             self.lines.append(text % pick(names))
-            return [Value(name, outs[0][1])]
+            out = allocate(Value)  # without a call of `__init__`, as in `StageTrace.process`
+            out.name = name
+            out.aval = outs[0][1]
+            out.scalar = None
+            return [out]
         self.count = count + new - 1
         names += [f"%{i}" for i in range(count + 1, count + new)]
         self.lines += (text % pick(names)).split("\0")

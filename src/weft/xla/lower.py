@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from weft.core.aval import words_of
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, enter_results, held_jaxprs
 from weft.core.source import SourceInfo, user_frames
 from weft.core.trace import get_traceback
 from weft.dtypes import cast_on_host
@@ -56,8 +56,7 @@ def lower_jaxpr(
             outs = [hlo.constrain(y, v.aval, mesh) for y, v in rows]
         if type(eqn.source) is SourceInfo or hlo.scoped:
             hlo.locate(start, operation_path(hlo.path, eqn), eqn)
-        for var, out in zip(eqn.outvars, outs, strict=True):
-            env[var] = out
+        enter_results(env, eqn.outvars, outs)
     return [
         constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
         for a in jaxpr.outvars
