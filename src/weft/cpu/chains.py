@@ -166,7 +166,7 @@ class Chains:
         out = eqn.outvars[0].aval if len(eqn.outvars) == 1 else None
         if out is None or out.dtype not in (F32, F64) or not out.shape or type(out.size) is not int:
             return False
-        same = all([a.aval.dtype == out.dtype for a in eqn.invars])  # noqa: C419
+        same = all([a.aval.dtype == out.dtype for a in eqn.invars])
         return same and out.sharded is None and can_call(eqn, out.shape, frozenset())
 
     def fuse_from(self, root: int) -> Eqn | None:

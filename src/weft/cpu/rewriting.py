@@ -85,7 +85,7 @@ def rewrite_program(
     eqns = scope.eqns
     for old in jaxpr.eqns:
         eqn = old
-        if new and any([a in new for a in old.invars if type(a) is not Literal]):  # noqa: C419
+        if new and any([a in new for a in old.invars if type(a) is not Literal]):
             eqn = old.replace(invars=rename_atoms(old.invars, new))
         found = choose(eqn, scope)
         if found is None and eqn.primitive.memoize_type:  # as most are
@@ -110,7 +110,7 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
         return
     fun, atoms = found if isinstance(found, Reading) else (found, eqn.invars)
     body = fun if isinstance(fun, Jaxpr) else stage_replacement(fun, atoms, eqn.primitive.name)
-    if any([a.aval.sharded is not None for a in (*atoms, *eqn.outvars)]):  # noqa: C419
+    if any([a.aval.sharded is not None for a in (*atoms, *eqn.outvars)]):
         given = tuple(map(scope.is_argument, atoms))
         body = rewrite_program(body, choose, scope.target, given)
         call = cpu.plain_call.plain_call_p

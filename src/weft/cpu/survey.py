@@ -79,4 +79,4 @@ def shows_nan(eqn: Eqn) -> bool:
     if prim.form is Form.QUOTIENT and numbers[-1] == 0:
         return True
     new = prim.elements is Elements.NEW
-    return any([x != x or (new and abs(x) == math.inf) for x in numbers])  # noqa: C419
+    return any([x != x or (new and abs(x) == math.inf) for x in numbers])

@@ -91,7 +91,7 @@ def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
             f"reshape: the new shape must have as many elements as x; got {x}, of {x.size}, to "
             f"{out}, of {math.prod(out)}."
         )
-    if type(shape) is tuple and all([type(n) is int for n in shape]):  # noqa: C419
+    if type(shape) is tuple and all([type(n) is int for n in shape]):
         promotion.PLANS[x, shape] = out
     return out
 

@@ -374,7 +374,7 @@ def axes_of(op: str, axis: Any, ndim: int) -> tuple[int, ...]:
 def shape_of(op: str, shape: Any) -> tuple[int, ...]:
     """A shape given as an integer or a sequence of integers."""
     # as it mostly is; a list is faster than a generator
-    if type(shape) is tuple and all([type(n) is int and n >= 0 for n in shape]):  # noqa: C419
+    if type(shape) is tuple and all([type(n) is int and n >= 0 for n in shape]):
         return shape
     if type(shape) is int and shape >= 0:
         return (shape,)

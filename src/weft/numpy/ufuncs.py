@@ -90,7 +90,7 @@ def apply_together(name: str, applied: Callable, actions: Any, kinds: Sequence) 
     Arrays are brought to one type and operated on as one call under a transformation: there each
     operation more costs as much again.
     """
-    if not all([getattr(k, "sharded", k) is None for k in kinds]):  # noqa: C419
+    if not all([getattr(k, "sharded", k) is None for k in kinds]):
         return applied, *actions
     act_x, act_y = actions
     program: list[Any] = []

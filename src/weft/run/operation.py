@@ -119,7 +119,7 @@ class Operation:
         jaxpr, consts, out_tree = program
         given = dict(zip(jaxpr.invars, (*consts, *leaves))) if not jaxpr.eqns else {}
         outs: list[Any] = [None if type(v) is Literal else given.get(v) for v in jaxpr.outvars]
-        if outs and all([type(x) in ARRAYS and x.nbytes > self.copied for x in outs]):  # noqa: C419
+        if outs and all([type(x) in ARRAYS and x.nbytes > self.copied for x in outs]):
             self.programs[key] = program  # copies of large arrays would cost more than coming here
             outs = [*map(require_alive, outs)]
             out = unflatten(out_tree, outs)
@@ -198,7 +198,7 @@ class Operation:
         if not program:
             raise NotForKernel(self.name)
         leaves = flatten(given)[0]
-        if not any([isinstance(x, Tracer) for x in leaves]):  # noqa: C419
+        if not any([isinstance(x, Tracer) for x in leaves]):
             with eval_context():
                 return kernel(*args, **kwargs)
         prim, params, consts, tree = program
@@ -228,7 +228,7 @@ class Operation:
         given = [read_numbers(x) if i in self.nums else x for i, x in enumerate(args)]
         named = {k: read_numbers(x) if k in self.names else x for k, x in kwargs.items()}
         found, before = [*given, *named.values()], [*args, *kwargs.values()]
-        if all([x is y for x, y in zip(found, before, strict=True)]):  # noqa: C419
+        if all([x is y for x, y in zip(found, before, strict=True)]):
             return None
         return tuple(given), named
 
@@ -393,7 +393,7 @@ def read_numbers(x: Any) -> Any:
             return Listed(values) if type(values) is list else values
     elif kind is list or kind is tuple:
         values = [read_numbers(e) for e in x]
-        changed = kind is list or any([y is not e for y, e in zip(values, x, strict=True)])  # noqa: C419
+        changed = kind is list or any([y is not e for y, e in zip(values, x, strict=True)])
         if changed and set(map(type, values)) <= {int, Listed, tuple}:
             return Listed(values) if kind is list else tuple(values)
     return x

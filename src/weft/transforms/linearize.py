@@ -136,7 +136,7 @@ def write_fills(jaxpr: Jaxpr, consts: Sequence[Any], eqns: Sequence[Eqn]) -> tup
         e.outvars[0]: e
         for e in eqns
         if len(e.outvars) == 1 and e.primitive.effect is None
-        if e.invars and all([type(a) is Literal for a in e.invars])  # noqa: C419
+        if e.invars and all([type(a) is Literal for a in e.invars])
     }
     made, constvars, values = [], [], []
     for var, x in zip(jaxpr.constvars, consts, strict=True):
