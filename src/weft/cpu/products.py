@@ -48,8 +48,8 @@ MIN_LIGHT_WORK, MAX_LIGHT_WORK = 100, 1 << 18
 # XLA:CPU is 2 to 100 times slower for stacks of this many small matrices, of up to this many rows,
 # and fewer columns and terms; not for vectors, or for products of 8 columns and more.
 MIN_TINY_STACK, MAX_TINY_ROWS, MAX_TINY_SIDE = 16, 64, 7
-# Operands of products of a stack of complex matrices and vectors are swapped if each product has at
-# most this many elements. For 480 elements that takes 0.65 of the time, for 1280 and more 1.0 to 1.3.
+# Operands of products of a stack of complex matrices and vectors are swapped if each product has
+# at most this many elements. For 480 elements that takes 0.65 of the time, for 1280 up to 1.3.
 MAX_ASKEW_ELEMENTS = 1 << 10
 
 INT32 = np.dtype(np.int32)
