@@ -277,6 +277,43 @@ def test_a_large_matrix_by_columns_is_multiplied_from_the_left(monkeypatch):
         np.testing.assert_allclose(weft.jit(product)(a, v), a.T @ v, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "formula", "swapped"),
+    [
+        ("complex64", "kabi,ab->aki", True),  # the last axis of the matrices is not summed
+        ("complex64", "akbi,ab->aki", True),
+        ("complex64", "akib,ab->aki", False),
+        ("complex64", "ab,aib->ai", True),  # the last axis is summed, but on the right
+        ("complex64", "ab,abi->ai", False),
+        ("complex128", "bi,b->i", True),
+        ("float32", "kabi,ab->aki", True),
+        ("float32", "akbi,ab->aki", False),  # the stack comes first
+        ("float32", "ab,aib->ai", False),
+        ("complex64", "kabi,abj->akij", False),  # no vectors
+        ("complex64", "ka,a->ka", False),  # nothing is summed
+    ],
+)
+def test_vectors_are_multiplied_from_the_side_that_needs_no_copy(dtype, formula, swapped, rng):
+    sizes = dict(k=3, a=4, b=5, i=6, j=2)
+    x, y = (rng.standard_normal([sizes[c] for c in s]) for s in formula.split("->")[0].split(","))
+    if dtype.startswith("c"):
+        x, y = x * (1 + 0.5j), y * (0.3 - 1j)
+    x, y = x.astype(dtype), y.astype(dtype)
+    expected = np.einsum(formula, x, y)
+    with config.scope(enable_x64=dtype == "complex128"):
+        product = lambda x, y: jnp.einsum(formula, x, y)
+        text = show_prepared(product, x, y, target=NO_KERNELS)
+        assert ("] b a\n" in text) == swapped
+        np.testing.assert_allclose(weft.jit(product)(x, y), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_complex_matrices_of_many_columns_are_not_swapped():
+    product = lambda x, y: jnp.einsum("abi,ab->ai", x, y)
+    for count, swapped in ((1024, True), (1025, False)):
+        x, y = (weft.ShapeDtypeStruct(s, "c8") for s in ((4, 5, count), (4, 5)))
+        assert ("] b a\n" in show_prepared(product, x, y)) == swapped
+
+
 @pytest.mark.parametrize("target", [NO_KERNELS, OVER_MESH], ids=["no kernels", "over a mesh"])
 def test_without_kernels_large_products_stay(target):
     x = jnp.ones((300, 400))

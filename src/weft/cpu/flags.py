@@ -28,9 +28,19 @@ from weft.primitives.slicing import Concatenate, Pad, Slice, Tile
 from weft.primitives.transcendental import IntegerPow
 from weft.xla.compile import Flags
 
-# XLA compiles a while loop as one function if an iteration touches no more bytes than this. Its own
-# limit, 1024, is too low for sixty scalars. Far above, matrix products in loops get slower.
-SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
+# XLA compiles a while loop as one function of one thread if an iteration touches no more bytes than
+# this, as XLA counts: each operand of each operation, several times what is read. The limit of XLA
+# 0.10, 1024, is too low for sixty scalars, and 0.12 has none, so that one thread computes stencils
+# of a million elements. On two cores, one function is as fast as threads for iterations of about
+# 0.4 ms (reaction and diffusion on 256 x 256, 0.76 of the time), and compiles in half the time.
+# XLA never does so for loops with matrix products. More cores have not been measured: the limit is
+# about 0.1 ms there, which is what waking threads takes.
+BYTES_BY_CORES = {1: 1 << 40, 2: 1 << 24}
+MANY_CORES_BYTES = 1 << 22
+SMALL_LOOP = (
+    "xla_cpu_small_while_loop_byte_threshold",
+    str(BYTES_BY_CORES.get(os.cpu_count() or 1, MANY_CORES_BYTES)),
+)
 # XLA counts the bytes of whole arrays, also if an iteration replaces one row. So for a loop that
 # computes few elements at a time, the limit is beyond any array: threads would only wait for each
 # other. Several threads also take five times the work of one to join vectors, as a roll does.
@@ -40,8 +50,10 @@ LIGHT_LOOP = (SMALL_LOOP[0], str(1 << 40))
 MAX_LIGHT_ELEMENTS = 4096  # of an array that an iteration of such a loop computes
 MAX_LIGHT_FACTOR = 256  # elements of an operand of a product in it
 # The time to compile one function grows with the square of its length. It is twice the time of
-# many functions for a loop of 280 equations, and seven times for 1,000.
+# many functions for a loop of 280 equations, and seven times for 1,000. So longer loops have the
+# limit of XLA 0.10.
 MAX_SMALL_LOOP_EQUATIONS = 240
+LONG_LOOP = (SMALL_LOOP[0], "1024")
 RESHAPES = (Reshape, Squeeze, Tile)
 NOT_LOOPS = (CpuCall, Reshape, Squeeze, Transpose)  # operations that XLA writes no loops for
 # Tiles are stored twice, and loops over them take twice the time, except for transposes.
@@ -134,8 +146,9 @@ def choose_flags(jaxpr: Jaxpr, partitioned: bool) -> Flags:
         tiled = not facts.others or (few and all(map(computes_by_element, facts.others)))
         tiled = tiled or (facts.transposes_matrix and reads_once(jaxpr))
     loops = LIGHT_LOOP if facts.loops and facts.has_light_loops else SMALL_LOOP
-    small = facts.loop_length <= MAX_SMALL_LOOP_EQUATIONS
-    return Flags(overrides, (loops,) * small + (NO_TILES,) * (not tiled))
+    if facts.loop_length > MAX_SMALL_LOOP_EQUATIONS:
+        loops = LONG_LOOP
+    return Flags(overrides, (loops, *(NO_TILES,) * (not tiled)))
 
 
 def choose_quick_flags(
