@@ -72,7 +72,7 @@ def test_packed_integers_beside_numbers(name, low):
     """XLA compares an element of two bits with a constant -1 as if they differed."""
     dtype, width = np.dtype(getattr(ml_dtypes, name)), int(name[-1])
     numbers = list(range(low, low + 2**width))
-    ranges = [(s, t) for s in numbers for t in numbers if s <= t][::1 if width == 2 else 9]
+    ranges = [(s, t) for s in numbers for t in numbers if s <= t][:: 1 if width == 2 else 9]
 
     def run(x):
         return (

@@ -21,7 +21,12 @@ from weft.numpy.indexing import take_along_axis
 from weft.numpy.manipulation import broadcast_to, concatenate, convert_together, moveaxis
 from weft.numpy.products import matmul
 from weft.numpy.promotion import (
-    as_array, as_inexact, axes_of, broadcast_operands, promote_operands, refuse_out,
+    as_array,
+    as_inexact,
+    axes_of,
+    broadcast_operands,
+    promote_operands,
+    refuse_out,
 )  # fmt: skip
 from weft.numpy.ranks import select_ranks
 from weft.numpy.reductions import (

@@ -110,7 +110,7 @@ def sampler(
 
 
 def draw_widely(fun: Callable, at: int) -> Callable:
-    """Return a sampler that draws short floats in float32 and rounds them; `dtype` is argument `at`.
+    """Return a sampler that draws short floats in float32. Its argument `at` is the dtype.
 
     A uniform number of bfloat16 is one of 128. The logarithm of such a number ends at 4.9, so that
     exponential numbers would have 0.87 of their variance.
@@ -260,8 +260,8 @@ def draw_uniform(
         if (low, high) != (0.0, 1.0):
             span = layout.literal(float(dtypes.cast_on_host(high - low, dtype)), dtype)
             x = max(layout.literal(low, dtype), add(mul(x, span), layout.literal(low, dtype)))
-        last = np.subtract(1, 2.0**-info.nmant, dtype=np.float64) * float(high - low) + low
-        if low < high <= float(dtype.type(last)):
+        last = (1 - 2.0**-info.nmant) * (high - low) + low
+        if low < high <= float(dtypes.cast_on_host(last, dtype)):
             x = min(x, layout.literal(float(step_towards(high, low, dtype)), dtype))
         return layout.reshape(then(x), shape)
     if not shape:  # one draw, which bounds of any shape may scale
@@ -276,4 +276,5 @@ def draw_uniform(
 
 def step_towards(x: float, y: float, dtype: np.dtype) -> Any:
     """Return the float of `dtype` next to x on the way to y."""
-    return np.nextafter(np.asarray(x, dtype), np.asarray(y, dtype), dtype=dtype)
+    cast = dtypes.cast_on_host
+    return np.nextafter(cast(x, dtype), cast(y, dtype), dtype=dtype)
