@@ -31,6 +31,10 @@ def elu(x):
     return x if x > 0 else mp.expm1(x)
 
 
+def tanh_gelu(x):
+    return x * sigmoid(mp.sqrt(8 / mp.pi) * (x + mp.mpf(0.044715) * x**3))
+
+
 # name: the function, the same in mpmath, points
 ROWS = {
     "arcsinh": (jnp.arcsinh, mp.asinh, BOTH),
@@ -55,6 +59,7 @@ ROWS = {
     "exact gelu": (
         lambda x: nn.gelu(x, approximate=False), lambda x: x * mp.ncdf(x), UP_TO(10) + SIZES
     ),
+    "gelu": (nn.gelu, tanh_gelu, [v for v in UP_TO(9.5) + SIZES if v < 1e12]),
     "soft_sign": (nn.soft_sign, lambda x: x / (1 + abs(x)), BOTH),
     "squareplus": (nn.squareplus, lambda x: (x + mp.sqrt(x * x + 4)) / 2, BOTH),
     "elu": (nn.elu, elu, BOTH),

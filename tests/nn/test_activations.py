@@ -115,6 +115,14 @@ def test_extremes():
     assert nn.log_sigmoid(-1e4) == -1e4 and nn.softplus(1e4) == 1e4
 
 
+def test_gelu_keeps_its_digits_in_the_lower_tail():
+    """(1 + tanh(u)) / 2 would cancel there: it was 0 below -5.1."""
+    x = np.linspace(-9.5, -3, 40, dtype=np.float32)
+    wide = x.astype(float)
+    exact = wide * expit(np.sqrt(8 / np.pi) * (wide + 0.044715 * wide**3))
+    np.testing.assert_allclose(nn.gelu(x), exact, rtol=1e-5)
+
+
 def test_parameters():
     x = X.astype(np.float32)
     np.testing.assert_allclose(nn.gelu(x, approximate=False), x * scipy.special.ndtr(X), rtol=1e-4)

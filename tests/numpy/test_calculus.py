@@ -1,5 +1,6 @@
 """Differences, integrals, phases and tables against NumPy; derivatives, batches, errors."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -166,3 +167,17 @@ def test_every_axis_of_three():
         got, want = (v if isinstance(v, list | tuple) else [v] for v in (got, want))
         for g, w in zip(got, want, strict=True):
             np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4, err_msg=str(call[::2]))
+
+
+@pytest.mark.parametrize("name", ["int2", "uint2", "int4", "uint4", "int8", "uint8", "int16"])
+def test_unwrap_of_short_integers(name):
+    """A step, and half of a period, may be beyond the dtype: they are computed as int32."""
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    info = ml_dtypes.iinfo(dtype)
+    x = np.random.default_rng(0).integers(info.min, int(info.max) + 1, 9)
+    for period in (1, 3, 4, 7, 10):
+        if period > info.max:
+            continue
+        found = jnp.unwrap(jnp.asarray(x.astype(dtype)), period=period)
+        exact = np.unwrap(x, period=period).astype(dtype)
+        np.testing.assert_array_equal(np.asarray(found), exact, err_msg=str(period))

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as jnp
 from tests.numpy.compare import agree
-from weft import grad, jit
+from weft import export, grad, jit
 from weft.errors import ShapeError
 
 
@@ -152,3 +153,10 @@ def test_indices_of_a_mask_may_be_of_a_size():
         for g, w in zip(got, np.triu_indices(3), strict=True):
             assert g.shape == (size or 6,)
             np.testing.assert_array_equal(g, np.r_[w[:want], np.zeros(len(g) - want, int)])
+
+
+def test_a_diagonal_of_symbolic_number():
+    (n,) = export.symbolic_shape("n")
+    x = weft.ShapeDtypeStruct((n,), np.dtype(np.float32))
+    out = weft.eval_shape(lambda x: jnp.diag(jnp.ones(3), x.shape[0]), x)
+    assert str(out.shape) == "(n + 3, n + 3)"

@@ -6,6 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.numpy.compare import same_values
+from weft import export
 from weft.errors import ConcretizationTypeError, ShapeError
 
 HOST = np.array([[3, 1, 2, 1], [0, -5, 7, 7], [2, 2, 2, -1]], np.float32)
@@ -64,6 +65,15 @@ def test_compress_and_extract():
     same_values(fixed, np.pad(np.extract(host > 1, host), (0, 1), constant_values=-9))
     with pytest.raises(ConcretizationTypeError, match="size=n"):
         weft.jit(lambda v: jnp.extract(v > 1, v))(x)
+
+
+def test_conditions_over_axes_of_symbolic_size():
+    """The error is that of a traced condition: it came from NumPy, in its own words."""
+    (n,) = export.symbolic_shape("n")
+    x = weft.ShapeDtypeStruct((n,), np.dtype(np.float32))
+    for f in (lambda x: jnp.compress(x > 0, x), lambda x: jnp.extract(x > 0, x)):
+        with pytest.raises(ConcretizationTypeError, match="needs a concrete value; got a traced"):
+            weft.eval_shape(f, x)
 
 
 def test_conditions_beyond_the_axis():

@@ -5,7 +5,7 @@ import pytest
 
 import weft.numpy as jnp
 from tests.numpy.compare import agree
-from weft import ShapeDtypeStruct, config, enable_x64, export, grad, jit, make_jaxpr, vmap
+from weft import ShapeDtypeStruct, config, enable_x64, export, grad, hessian, jit, make_jaxpr, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.statistics import METHODS, select_ranks
 
@@ -183,6 +183,32 @@ def test_gradients_go_to_the_elements():
     np.testing.assert_allclose(jit(vmap(jnp.median))(X), np.median(X, (1, 2)), rtol=1e-6)
     rows = jit(vmap(grad(jnp.median)))(jnp.asarray(X[0]))
     np.testing.assert_allclose(rows.sum(1), np.ones(4), rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1000, 100_000])
+def test_covariances_far_from_zero(n):
+    """NumPy computes them in float64; in float32 a mean of 1e6 is rounded by 0.03."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2, n))
+    far = (rows + np.array([[1e6], [-1e5]])).astype(np.float32)
+    far[1] += far[0] - 1e6
+    for fun, exact in ((jnp.cov, np.cov), (jnp.corrcoef, np.corrcoef)):
+        np.testing.assert_allclose(fun(far), exact(far.astype(float)), rtol=1e-5)
+        np.testing.assert_allclose(fun(far.T, rowvar=False), exact(far.astype(float)), rtol=1e-5)
+    counts = np.arange(n) % 3
+    exact = np.cov(far.astype(float), fweights=counts)
+    np.testing.assert_allclose(jnp.cov(far, fweights=counts), exact, rtol=1e-5)
+
+
+def test_derivatives_of_covariances_far_from_zero():
+    """The observation that is subtracted has no part in them, to the second order."""
+    x = np.random.default_rng(0).normal(size=20)
+    far = (x + 1e4).astype(np.float32)
+    n, d = len(x), far.astype(float) - far.astype(float).mean()
+    first = grad(lambda x: jnp.cov(x))(far)
+    np.testing.assert_allclose(first, 2 * d / (n - 1), atol=1e-6)
+    second = hessian(lambda x: jnp.cov(x))(far)
+    np.testing.assert_allclose(second, 2 * (np.eye(n) - 1 / n) / (n - 1), atol=1e-6)
 
 
 def test_covariances():

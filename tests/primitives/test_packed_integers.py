@@ -1,5 +1,7 @@
 """Operations on integers of fewer than 8 bits: every pair of them, against Python's integers."""
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -59,7 +61,10 @@ BESIDE = {
     "add": lambda a, b: a + b,
     "mul": lambda a, b: a * b,
     "bitwise_xor": lambda a, b: a ^ b,
+    "div": lambda a, b: int(a / b) if b else -1,
+    "rem": lambda a, b: int(math.fmod(a, b)) if b else a,
 }
+DIVISIONS = ("div", "rem")
 
 
 @pytest.mark.parametrize(("name", "low"), [("int2", -2), ("uint2", 0), ("int4", -8)])
@@ -67,14 +72,53 @@ def test_packed_integers_beside_numbers(name, low):
     """XLA compares an element of two bits with a constant -1 as if they differed."""
     dtype, width = np.dtype(getattr(ml_dtypes, name)), int(name[-1])
     numbers = list(range(low, low + 2**width))
+    ranges = [(s, t) for s in numbers for t in numbers if s <= t][:: 1 if width == 2 else 9]
 
     def run(x):
-        return {(op, s): getattr(lax, op)(x, s) for op in BESIDE for s in numbers}
+        return (
+            {(op, s): getattr(lax, op)(x, s) for op in BESIDE for s in numbers},
+            {(op, s): getattr(lax, op)(s, x) for op in DIVISIONS for s in numbers},
+            {bounds: lax.clamp(bounds[0], x, bounds[1]) for bounds in ranges},
+        )
 
-    found = weft.jit(run)(weft.numpy.asarray(np.array(numbers).astype(dtype)))
-    for (op, s), got in found.items():
+    x = weft.numpy.asarray(np.array(numbers).astype(dtype))
+    beside, reversed_, clamped = weft.jit(run)(x)
+    for (op, s), got in beside.items():
         exact = np.array([BESIDE[op](a, s) for a in numbers]).astype(got.dtype)
         np.testing.assert_array_equal(np.asarray(got), exact, err_msg=f"{op} {s}")
+    for (op, s), got in reversed_.items():
+        exact = np.array([BESIDE[op](s, a) for a in numbers]).astype(got.dtype)
+        np.testing.assert_array_equal(np.asarray(got), exact, err_msg=f"{s} {op}")
+    for (low, high), got in clamped.items():
+        exact = np.clip(numbers, low, high).astype(dtype)
+        np.testing.assert_array_equal(np.asarray(got), exact, err_msg=f"{low} {high}")
+
+
+@pytest.mark.parametrize(("name", "low"), [("int2", -2), ("uint2", 0), ("int4", -8)])
+def test_numbers_written_into_packed_integers(name, low):
+    """XLA writes a constant of two bits over the elements that share its byte."""
+    dtype, width = np.dtype(getattr(ml_dtypes, name)), int(name[-1])
+    values = np.random.default_rng(0).integers(low, low + 2**width, (3, 5)).astype(dtype)
+    numbers = sorted({low, max(low, -1), 0, 1, low + 2**width - 1})
+    parts = [np.s_[0, 0], np.s_[1:3, 2:], np.s_[:, 1], np.s_[2, 3:5]]
+
+    def run(x, start):
+        row = lambda s: lax.dynamic_update_slice(x, lax.full_like(x[:1, :2], s), (start, start))
+        written = {(s, i): x.at[part].set(s) for s in numbers for i, part in enumerate(parts)}
+        return written, {s: row(s) for s in numbers}, x.at[0, 0].min(low)
+
+    written, rows, least = weft.jit(run)(weft.numpy.asarray(values), 1)
+    for (s, i), got in written.items():
+        exact = values.copy()
+        exact[parts[i]] = s
+        np.testing.assert_array_equal(np.asarray(got), exact, err_msg=f"{s} {parts[i]}")
+    for s, got in rows.items():
+        exact = values.copy()
+        exact[1, 1:3] = s
+        np.testing.assert_array_equal(np.asarray(got), exact, err_msg=str(s))
+    exact = values.copy()
+    exact[0, 0] = low
+    np.testing.assert_array_equal(np.asarray(least), exact)
 
 
 @pytest.mark.parametrize("name", ["int2", "uint2", "int4"])

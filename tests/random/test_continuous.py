@@ -182,3 +182,11 @@ def test_uniform_is_below_its_upper_bound():
         assert (rows >= low).all() and (rows[:3] < high[:3]).all() and (rows[3] == low[3]).all()
     half = random.uniform(KEY, (2000,), "bfloat16", jnp.bfloat16(1), jnp.bfloat16(2))
     assert half.max() < 2
+
+
+@pytest.mark.parametrize("bound", [1e300, np.inf])
+def test_bounds_that_float32_does_not_hold(bound, recwarn):
+    """NumPy's warnings of overflow stay inside."""
+    for f in (random.uniform, weft.jit(random.uniform, static_argnums=(1, 2, 3, 4))):
+        f(KEY, (2,), np.dtype(np.float32), -float(bound), float(bound))
+    assert not recwarn.list

@@ -580,10 +580,10 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     Args:
       x: an array or a scalar, usually of a float dtype.
       approximate: if True, the default, the probability is approximated as (1 + tanh(sqrt(2 / pi) *
-        (x + 0.044715 * x**3))) / 2, with an error of the result of up to 5e-4. The sum cancels in
-        the lower tail, so that float32 results are 0 below -5.1, as in JAX. If False, the error
-        function is used, which is exact to 2 units in the last place in the tail, too. Static under
-        `jit`.
+        (x + 0.044715 * x**3))) / 2, with an error of the result of up to 5e-4. It is computed as a
+        logistic function, which does not cancel in the lower tail: JAX's is 0 below -5.1 in
+        float32. If False, the error function is used, which is exact to 2 units in the last place
+        in the tail, too. Static under `jit`.
 
     Returns:
       An array of the shape of x. It has the dtype of x; integers and booleans become the default
@@ -602,9 +602,8 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     x = as_inexact("gelu", x)
     if approximate:
-        # 2 logistic(2 u) would not cancel as 1 + tanh(u) does, but takes twice the time
-        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-        return 0.5 * x * (1 + jnp.tanh(inner))
+        # (1 + tanh(u)) / 2 = logistic(2 u), and the sum would cancel
+        return x * logistic(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3))
     return gelu_p.apply(x)[0]
 
 

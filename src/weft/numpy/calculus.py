@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from weft import dtypes
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import clip, isfinite, literal_like, subtract_integers, where
@@ -328,9 +330,12 @@ def unwrap(
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"unwrap: operands must be real; got {x.aval}.")
     axis = axis_of("unwrap", axis, x.ndim)
-    dtype = dtypes.result_type(x, period)
-    x, period = ops.convert(x, dtype), ops.convert(as_array_beside("unwrap", period, x), dtype)
-    whole = dtypes.is_integer(dtype)
+    found = dtypes.result_type(x, period)
+    whole = dtypes.is_integer(found)
+    # a step between short integers, and half of a period, may be beyond their dtype
+    dtype = np.dtype(np.int32) if whole and dtypes.itemsize_bits(found) < 32 else found
+    beside = ops.convert(x, dtype)
+    x, period = beside, ops.convert(as_array_beside("unwrap", period, beside), dtype)
     half = period // 2 if whole else period / 2
     step = ops.sub(*split_neighbors(x, axis))
     wrapped = mod(step + half, period) - half
@@ -342,7 +347,7 @@ def unwrap(
     correction = where(abs(step) < limit, literal_like(0, step), ops.sub(wrapped, step))
     first = slice_in_dim(x, 0, min(1, x.shape[axis]), 1, axis)
     rest = ops.add(slice_in_dim(x, min(1, x.shape[axis]), None, 1, axis), cumsum(correction, axis))
-    return concatenate([first, rest], axis)
+    return ops.convert(concatenate([first, rest], axis), found)
 
 
 # --- tables ---------------------------------------------------------------------------------

@@ -282,8 +282,9 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     if x.ndim != 1:
         raise ShapeError(f"diag: needs a vector or a matrix; got {x.aval}.")
     dtypes.inexact_dtype(x.dtype, "diag")  # refuses random keys, which have no zero
-    size = x.shape[0] + abs(k)
-    column = pad(x, literal_like(False, x), [(max(0, -k), max(0, k), 0)])
+    before, after = max(0, -k), max(0, k)
+    size = x.shape[0] + before + after
+    column = pad(x, literal_like(False, x), [(before, after, 0)])
     shape = (size, size)
     column = layout.broadcast_in_dim(column, shape, (0,))
     return ops.select(ops.eq(*make_offsets(shape, k)), column, literal_like(False, x))

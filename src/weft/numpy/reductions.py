@@ -1136,7 +1136,9 @@ var = make_variance(
     The variance is the sum of `abs(a - mean) ** 2`, divided by n - ddof. Here n is the number of
     elements. `ddof=0` describes the data; `ddof=1` estimates the variance of the population from a
     sample. The result is NaN where n - ddof is not positive. Floats of 16 bits and fewer are
-    computed in float32. Under `jit`, `axis`, `dtype`, `ddof` and `keepdims` must be static.
+    computed in float32. The mean is rounded, which adds an error of `(eps * mean) ** 2`: for data
+    that are far from 0, such as 1e6 with a deviation of 1, compute `var(a - a[0])`. Under `jit`,
+    `axis`, `dtype`, `ddof` and `keepdims` must be static.
 
     Args:
       a: an array or scalar of any shape and number or bool dtype.

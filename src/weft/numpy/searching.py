@@ -249,8 +249,9 @@ def compress(
         condition = lax.slice_in_dim(condition, 0, n)
     whole = [slice(None)] * axis
     if size is None:
+        known = require_concrete("compress", condition, "elements") != 0
         mask = np.zeros(n, bool)
-        mask[: condition.size] = require_concrete("compress", condition, "elements") != 0
+        mask[: condition.size] = known
         return getitem_with(a, (*whole, mask), PLAIN)
     (found,) = nonzero(condition, size=size, fill_value=n)
     values = getitem_with(a, (*whole, found), read_keywords(a.aval, "clip"))

@@ -20,7 +20,14 @@ from weft.numpy.elementwise import abs, ceil, conj, floor, mod, real, rint
 from weft.numpy.indexing import take_along_axis
 from weft.numpy.manipulation import broadcast_to, concatenate, convert_together, moveaxis
 from weft.numpy.products import matmul
-from weft.numpy.promotion import as_array, as_inexact, axes_of, promote_operands, refuse_out
+from weft.numpy.promotion import (
+    as_array,
+    as_inexact,
+    axes_of,
+    broadcast_operands,
+    promote_operands,
+    refuse_out,
+)  # fmt: skip
 from weft.numpy.ranks import select_ranks
 from weft.numpy.reductions import (
     all,
@@ -33,6 +40,7 @@ from weft.numpy.reductions import (
 )  # fmt: skip
 from weft.primitives import elementwise as ops
 from weft.primitives.reshard import compute_freely
+from weft.primitives.slicing import slice_in_dim
 from weft.run.operation import operation
 from weft.util import check_option, memoize, name_function
 from weft.xla.array import ArrayImpl
@@ -604,6 +612,9 @@ def cov(
         return ops.convert(lax.reshape(x, (0, 0)), found)
     ddof = (0 if bias else 1) if ddof is None else as_array(ddof, "cov")
     weights, divisor = combine_weights(x, fweights, aweights, ddof)
+    if n:  # far from zero, the mean would be rounded by more than the distances to it
+        first = ops.stop_gradient_p.apply(slice_in_dim(x, 0, 1, 1, 1))[0]
+        x = ops.sub(*broadcast_operands("cov", x, first))
     center, total = average(x, 1, weights, True)
     divisor = (n - ddof if n else math.nan) if weights is None else divisor(total[0])
     x = x - center[:, None]

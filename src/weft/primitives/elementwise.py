@@ -27,7 +27,7 @@ from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import circular, families, layout
 from weft.primitives.element_docs import describe
-from weft.primitives.expr import Expr, lower_extremum, lower_sign, write_division
+from weft.primitives.expr import Expr, lower_clamp, lower_extremum, lower_sign, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.kernels import Called, ElementFormula, Kernel
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
@@ -959,7 +959,7 @@ stop_gradient_p.cost = Cost.FREE
 
 clamp_p = Elementwise(
     "clamp",
-    "clamp",
+    lower_clamp,
     [
         lambda t, z, lo, x, hi: select(bitwise_and(gt(lo, x), lt(lo, hi)), t, 0),
         lambda t, z, lo, x, hi: select(bitwise_and(gt(x, lo), lt(x, hi)), t, 0),

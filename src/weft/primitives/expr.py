@@ -307,6 +307,15 @@ def concatenate_exprs(parts: Sequence[Expr], axis: int) -> Expr:
     return first.make("concatenate", out, *rest, dimension=f"{axis % len(shape)} : i64")
 
 
+def is_of_two_bits(dtype: np.dtype) -> bool:
+    """Return True for integers of two bits, or one: XLA:CPU takes their negative constants wrong.
+
+    A constant -1 is then a byte of ones: it differs from an element that is -1, and it overwrites
+    the elements beside it. Comparisons and operations on bytes are right.
+    """
+    return dtypes.is_integer(dtype) and dtypes.itemsize_bits(dtype) < 4
+
+
 def write_division(op: str) -> Callable[..., Any]:
     """Return the lowering of `divide` or `remainder`, which never divides integers by zero.
 
@@ -317,6 +326,10 @@ def write_division(op: str) -> Callable[..., Any]:
         x, y = Expr(hlo, x), Expr(hlo, y)
         if not dtypes.is_integer(aval.dtype):
             return x.apply(op, y).value
+        if is_of_two_bits(aval.dtype):
+            byte = dtypes.from_short_name("i8" if dtypes.is_signed(aval.dtype) else "u8")
+            x, y = x.convert(byte), y.convert(byte)
+            return Expr(hlo, write(hlo, x.aval, x.value, y.value)).convert(aval.dtype).value
         by_zero = y.compare("EQ", 0)
         out = x.apply(op, by_zero.select(y.like(1), y))
         return replace_by_zero(op, x, by_zero, out).value
@@ -374,8 +387,8 @@ def lower_extremum(op: str, direction: str) -> Callable:
     """Return the lowering of max or min. Complex numbers are ordered by their real parts first."""
 
     def write(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
-        if dtypes.is_integer(aval.dtype) and dtypes.itemsize_bits(aval.dtype) < 4:
-            found = hlo.compare(direction, x, y)  # XLA:CPU takes constants of two bits wrong
+        if is_of_two_bits(aval.dtype):
+            found = hlo.compare(direction, x, y)
             return hlo.op("stablehlo.select", [found, x, y], [aval])[0]
         if not dtypes.is_complex(aval.dtype):
             return hlo.like(op, x, y)[0]
@@ -388,6 +401,14 @@ def lower_extremum(op: str, direction: str) -> Callable:
         return found.value
 
     return write
+
+
+def lower_clamp(hlo: Any, aval: ShapedArray, low: Any, x: Any, high: Any) -> Any:
+    """Write min(max(low, x), high)."""
+    if is_of_two_bits(aval.dtype):
+        larger = lower_extremum("maximum", "GT")(hlo, aval, low, x)
+        return lower_extremum("minimum", "LT")(hlo, aval, larger, high)
+    return hlo.like("clamp", low, x, high)[0]
 
 
 def lower_sign(hlo: Any, aval: ShapedArray, x: Any) -> Any:

@@ -319,7 +319,8 @@ def choose_elements(
     else:
         p = jnp.asarray(p)
         dtype = p.dtype if dtypes.is_float(p.dtype) else dtypes.default_float()
-        p = convert(p, dtype)
+        p = sampling.widen_floats(convert(p, dtype))
+        dtype = p.dtype
         if replace:
             sums = jnp.cumsum(p)
             places = jnp.searchsorted(
@@ -382,6 +383,7 @@ def categorical(
     logits = as_array(logits, op)
     if not dtypes.is_float(logits.dtype):
         logits = convert(logits, sampling.choose_float_dtype(op, None))
+    logits = sampling.widen_floats(logits)
     axis = axis_of(op, axis, logits.ndim)
     rest = (*logits.shape[:axis], *logits.shape[axis + 1 :])
     others = typeof(logits).update(shape=rest)

@@ -12,7 +12,7 @@ from weft import dtypes, lax
 from weft.api.cond import cond
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import shape_of
-from weft.primitives.layout import literal
+from weft.primitives.layout import convert, literal
 from weft.primitives.random import fast_erf_inv, fast_log1p, fast_tan
 from weft.random.keys import Words, draw_bits, read_one_key, split_pair
 from weft.random.sampling import (
@@ -25,6 +25,7 @@ from weft.random.sampling import (
     require_count,
     sampler,
     step_towards,
+    widen_floats,
 )
 from weft.util import check_option
 from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
@@ -170,7 +171,7 @@ def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) ->
     return draw_normal(key, shape_of("normal", shape), choose_float_dtype("normal", dtype, True))
 
 
-@sampler(positive=("sigma",))
+@sampler(positive=("sigma",), widened=True)
 def lognormal(
     key: ArrayLike,
     sigma: ArrayLike = 1.0,
@@ -247,7 +248,9 @@ def truncated_normal(
     op = "truncated_normal"
     bounds = [x for x in (lower, upper) if isinstance(x, int | float)]
     near = len(bounds) == 2 and bounds[0] < FAR and bounds[1] > -FAR
-    key, dtype, shape, lower, upper = read_arguments(op, key, dtype, shape, lower, upper)
+    key, found, shape, low, high = read_arguments(op, key, dtype, shape, lower, upper)
+    lower, upper = widen_floats(low), widen_floats(high)
+    dtype = lower.dtype
     right, left = (lower >= FAR, upper <= -FAR)
     far = right | left
     a, b = (lower, upper) if near else (jnp.where(far, -1, lower), jnp.where(far, 1, upper))
@@ -258,9 +261,9 @@ def truncated_normal(
         tail = lambda: draw_tail(key, shape, dtype, left, lower, upper)
         out = jnp.where(far, cond(jnp.any(far), tail, lambda: out), out)
     # rounding must not take it to the bounds, or past them
-    least = lax.nextafter(lax.stop_gradient(lower), literal(highest_float(dtype), dtype))
-    most = lax.nextafter(lax.stop_gradient(upper), literal(-highest_float(dtype), dtype))
-    return jnp.minimum(jnp.maximum(out, least), most)
+    least = lax.nextafter(lax.stop_gradient(low), literal(highest_float(found), found))
+    most = lax.nextafter(lax.stop_gradient(high), literal(-highest_float(found), found))
+    return jnp.minimum(jnp.maximum(convert(out, found), least), most)
 
 
 FAR = 3  # above this x, float32 has few numbers between erf(x) and 1
@@ -306,7 +309,7 @@ def draw_exponential(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any
     return draw_uniform("exponential", key, shape, dtype, then=then)
 
 
-@sampler
+@sampler(widened=True)
 def exponential(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Sample from the exponential distribution of rate 1.
 
@@ -349,7 +352,7 @@ def draw_gumbel(op: str, key: Words, shape: tuple, dtype: np.dtype, mode: str | 
     return lax.neg(lax.log(lax.neg(fast_log1p(lax.neg(jnp.where(high >= 0.5, high, fine))))))
 
 
-@sampler
+@sampler(widened=True)
 def gumbel(
     key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, mode: str | None = None
 ) -> Array:
@@ -383,7 +386,7 @@ def gumbel(
     return draw_gumbel("gumbel", key, shape_of("gumbel", shape), dtype, mode)
 
 
-@sampler
+@sampler(widened=True)
 def laplace(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Sample from the standard Laplace distribution.
 
@@ -413,7 +416,7 @@ def laplace(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -
     return draw_uniform("laplace", key, shape, dtype, next_above(-1.0, dtype), 1.0, then)
 
 
-@sampler
+@sampler(widened=True)
 def logistic(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Sample from the standard logistic distribution: log(u / (1 - u)) for uniform u.
 
@@ -444,7 +447,7 @@ def logistic(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) 
     return draw_uniform("logistic", key, shape, dtype, smallest_normal(dtype), 1.0, then)
 
 
-@sampler
+@sampler(widened=True)
 def cauchy(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Sample from the standard Cauchy distribution: tan(pi (u - 1/2)) for uniform u.
 
@@ -475,7 +478,7 @@ def cauchy(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) ->
     return draw_uniform("cauchy", key, shape_of("cauchy", shape), dtype, eps, 1.0, then)
 
 
-@sampler(positive=("b",))
+@sampler(positive=("b",), widened=True)
 def pareto(
     key: ArrayLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
@@ -511,7 +514,7 @@ def pareto(
     return lax.exp(lax.div(draw_exponential(key, shape, dtype), b))
 
 
-@sampler(positive=("scale",))
+@sampler(positive=("scale",), widened=True)
 def rayleigh(
     key: ArrayLike, scale: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
@@ -549,7 +552,7 @@ def rayleigh(
     return lax.mul(lax.sqrt(lax.mul(lax.log(u), -2.0)), scale)
 
 
-@sampler(positive=("scale", "concentration"))
+@sampler(positive=("scale", "concentration"), widened=True)
 def weibull_min(
     key: ArrayLike,
     scale: ArrayLike,
@@ -596,7 +599,7 @@ def draw_maxwell(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return jnp.sqrt(jnp.sum(jnp.square(draw_normal(key, (*shape, 3), dtype)), -1))
 
 
-@sampler
+@sampler(widened=True)
 def maxwell(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Sample from the Maxwell distribution of scale 1.
 
@@ -631,7 +634,7 @@ def draw_signs(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return jnp.where(low, 1, -1).astype(dtype)
 
 
-@sampler(positive=("scale",))
+@sampler(positive=("scale",), widened=True)
 def double_sided_maxwell(
     key: ArrayLike,
     loc: ArrayLike,
@@ -741,7 +744,7 @@ def bernoulli(
     key = read_one_key("bernoulli", key)
     check_option("bernoulli", "mode", mode, "low", "high")
     shape = choose_shape("bernoulli", shape, p, more="p")
-    p = jnp.asarray(p)
+    p = widen_floats(jnp.asarray(p))
     dtype = p.dtype if dtypes.is_float(p.dtype) else dtypes.default_float()
     (p,) = convert_params("bernoulli", dtype, p, shape=shape)
     if mode == "low":
@@ -750,7 +753,7 @@ def bernoulli(
     return lax.mul(u[1], literal(float(dtypes.finfo(dtype).eps), dtype)) < p - u[0]
 
 
-@sampler(rising=("left", "mode", "right"))
+@sampler(rising=("left", "mode", "right"), widened=True)
 def triangular(
     key: ArrayLike,
     left: ArrayLike,
@@ -797,7 +800,7 @@ def triangular(
     return jnp.where(u < (mode - left) / width, rising, falling)
 
 
-@sampler(positive=("mean",))
+@sampler(positive=("mean",), widened=True)
 def wald(
     key: ArrayLike, mean: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
@@ -841,7 +844,7 @@ def wald(
     return jnp.where(far | (u <= mean / (mean + x)), x, jnp.square(mean) / x)
 
 
-@sampler
+@sampler(widened=True)
 def multivariate_normal(
     key: ArrayLike,
     mean: ArrayLike,

@@ -48,6 +48,7 @@ def sampler(
     positive: Sequence[str] = (),
     chances: Sequence[str] = (),
     rising: Sequence[str] = (),
+    widened: bool = False,
 ) -> Any:
     """Decorate a sampler, a function of a key: each call is one program, see `operation`.
 
@@ -55,15 +56,22 @@ def sampler(
     mesh. Its shape may be a list. `static` names static arguments, besides the usual ones. The
     other names are for checks of arguments that are numbers or NumPy arrays: `positive` arguments
     must not be negative, `chances` must be in [0, 1], and each of `rising` must be at least the
-    argument before it.
+    argument before it. If the sampler is `widened`, samples of short floats are drawn in float32.
     """
     if fun is None:
         return functools.partial(
-            sampler, static=static, positive=positive, chances=chances, rising=rising
+            sampler,
+            static=static,
+            positive=positive,
+            chances=chances,
+            rising=rising,
+            widened=widened,
         )
     name = fun.__name__
     signature = inspect.signature(fun)
     names = list(signature.parameters)
+    if widened:
+        fun = draw_widely(fun, names.index("dtype"))
 
     @functools.wraps(fun)
     def draw(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
@@ -99,6 +107,38 @@ def sampler(
     parameters = [*signature.parameters.values(), more]
     sample.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return sample
+
+
+def draw_widely(fun: Callable, at: int) -> Callable:
+    """Return a sampler that draws short floats in float32. Its argument `at` is the dtype.
+
+    A uniform number of bfloat16 is one of 128. The logarithm of such a number ends at 4.9, so that
+    exponential numbers would have 0.87 of their variance.
+    """
+
+    names = list(inspect.signature(fun).parameters)
+
+    @functools.wraps(fun)
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        given = args[at] if len(args) > at else kwargs.get("dtype")
+        dtype = None if given is None else dtypes.check_user_dtype(given, fun.__name__)
+        if dtype is None or not is_short_float(dtype):
+            return fun(*args, **kwargs)
+        named = {} if len(args) <= at else dict(zip(names[at:], args[at:], strict=False))
+        out = fun(*args[:at], **{**kwargs, **named, "dtype": np.dtype(np.float32)})
+        return layout.convert(out, dtype)
+
+    return draw
+
+
+def is_short_float(dtype: np.dtype) -> bool:
+    """Return True for floats of 16 bits and fewer."""
+    return dtypes.is_float(dtype) and dtypes.itemsize_bits(dtype) < 32
+
+
+def widen_floats(x: Any) -> Any:
+    """Convert short floats to float32."""
+    return layout.convert(x, np.dtype(np.float32)) if is_short_float(x.dtype) else x
 
 
 def check_range(op: str, name: str, value: Any, chance: bool) -> None:
@@ -220,8 +260,8 @@ def draw_uniform(
         if (low, high) != (0.0, 1.0):
             span = layout.literal(float(dtypes.cast_on_host(high - low, dtype)), dtype)
             x = max(layout.literal(low, dtype), add(mul(x, span), layout.literal(low, dtype)))
-        last = np.subtract(1, 2.0**-info.nmant, dtype=np.float64) * float(high - low) + low
-        if low < high <= float(dtype.type(last)):
+        last = (1 - 2.0**-info.nmant) * (high - low) + low
+        if low < high <= float(dtypes.cast_on_host(last, dtype)):
             x = min(x, layout.literal(float(step_towards(high, low, dtype)), dtype))
         return layout.reshape(then(x), shape)
     if not shape:  # one draw, which bounds of any shape may scale
@@ -236,4 +276,5 @@ def draw_uniform(
 
 def step_towards(x: float, y: float, dtype: np.dtype) -> Any:
     """Return the float of `dtype` next to x on the way to y."""
-    return np.nextafter(np.asarray(x, dtype), np.asarray(y, dtype), dtype=dtype)
+    cast = dtypes.cast_on_host
+    return np.nextafter(cast(x, dtype), cast(y, dtype), dtype=dtype)

@@ -413,7 +413,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
      [ 1 -1 -1  1]]
     """
     n = check_integer("hadamard", "n", n, most=math.inf)
-    if n < 1 or n & (n - 1):
+    if isinstance(n, SymbolicSize) or n < 1 or n & (n - 1):
         raise ShapeError(f"hadamard: n must be a positive power of 2; got {n}.")
     x = np.ones((1, 1), np.int32)
     while len(x) < n:
