@@ -966,9 +966,22 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None
 
 
 def add_in_binary_logs(x: Any, y: Any) -> Any:
-    """Return log2(2**x + 2**y)."""
+    """Return log2(2**x + 2**y).
+
+    The larger of two real numbers is added last, as its product with log 2 would be rounded: near
+    the zeros, such as (-1, -1), the rest cancels.
+    """
     scale = literal_like(math.log(2), x)
-    return ops.div(add_in_logs(ops.mul(x, scale), ops.mul(y, scale)), scale)
+    if dtypes.is_complex(x.dtype):
+        return ops.div(add_in_logs(ops.mul(x, scale), ops.mul(y, scale)), scale)
+    ahead = ops.ge(x, y)
+    high, low = ops.select(ahead, x, y), ops.select(ahead, y, x)
+    far = ops.select(ops.ne(low, low), low, literal_like(-math.inf, x))
+    gap = ops.select(ops.lt(ops.abs(high), literal_like(math.inf, x)), ops.sub(low, high), far)
+    more = add_in_logs(literal_like(0.0, x), ops.mul(gap, scale))
+    # a product is rounded before it is added to the larger one: no fused multiplication and addition
+    more = ops.add(more, ops.mul(more, literal_like(1 / math.log(2) - 1, x)))
+    return ops.add(high, more)
 
 
 @operation
