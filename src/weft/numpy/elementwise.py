@@ -979,7 +979,7 @@ def add_in_binary_logs(x: Any, y: Any) -> Any:
     far = ops.select(ops.ne(low, low), low, literal_like(-math.inf, x))
     gap = ops.select(ops.lt(ops.abs(high), literal_like(math.inf, x)), ops.sub(low, high), far)
     more = add_in_logs(literal_like(0.0, x), ops.mul(gap, scale))
-    # a product is rounded before it is added to the larger one: no fused multiplication and addition
+    # a sum is added to `high`: a product would be, unrounded, in one instruction
     more = ops.add(more, ops.mul(more, literal_like(1 / math.log(2) - 1, x)))
     return ops.add(high, more)
 
