@@ -86,12 +86,12 @@ def write_expm1(z: Expr) -> Expr:
     return join(z, real, scale(y.apply("sine"), x.apply("exponential")))
 
 
-def write_log(z: Expr) -> Expr:
+def write_complex_log(z: Expr) -> Expr:
     """Write log |z| + i arg z."""
     return mend_log(z.apply("log"), z.part("real"), z.part("imag"))
 
 
-def write_log1p(z: Expr) -> Expr:
+def write_complex_log1p(z: Expr) -> Expr:
     """Write log(1 + z)."""
     return mend_log(z.apply("log_plus_one"), z.part("real") + 1, z.part("imag"))
 
