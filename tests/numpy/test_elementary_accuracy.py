@@ -9,8 +9,6 @@ BOUND = 4
 LOOSE = {
     ("sinh", "float32"): 30,
     ("cosh", "float32"): 30,
-    ("logaddexp2", "float32"): 100,  # near its zeros
-    ("logaddexp2", "float64"): 100,
 }
 
 
