@@ -6,12 +6,7 @@ from tests.numpy import elementary_accuracy
 
 # Units in the last place, where more than BOUND.
 BOUND = 4
-LOOSE = {
-    ("sinh", "float32"): 30,
-    ("cosh", "float32"): 30,
-    ("logaddexp2", "float32"): 100,  # near its zeros
-    ("logaddexp2", "float64"): 100,
-}
+LOOSE = {("sinh", "float32"): 30, ("cosh", "float32"): 30}
 
 
 CASES = [(name, dtype) for dtype, names in elementary_accuracy.FUNCTIONS.items() for name in names]

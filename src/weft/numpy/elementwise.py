@@ -966,9 +966,22 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None
 
 
 def add_in_binary_logs(x: Any, y: Any) -> Any:
-    """Return log2(2**x + 2**y)."""
-    scale = literal_like(math.log(2), x)
-    return ops.div(add_in_logs(ops.mul(x, scale), ops.mul(y, scale)), scale)
+    """Return log2(2**x + 2**y).
+
+    Real numbers are not multiplied by log 2, as products would be rounded: near the zeros, such as
+    (-1, -1), the rest cancels, and a small power of 2 would be off by many units.
+    """
+    if dtypes.is_complex(x.dtype):
+        scale = literal_like(math.log(2), x)
+        return ops.div(add_in_logs(ops.mul(x, scale), ops.mul(y, scale)), scale)
+    ahead = ops.ge(x, y)
+    high, low = ops.select(ahead, x, y), ops.select(ahead, y, x)
+    far = ops.select(ops.ne(low, low), low, literal_like(-math.inf, x))
+    gap = ops.select(ops.lt(ops.abs(high), literal_like(math.inf, x)), ops.sub(low, high), far)
+    more = transcendental.log1p(transcendental.exp2(gap))
+    # a sum is added to `high`: a product would be, unrounded, in one instruction
+    more = ops.add(more, ops.mul(more, literal_like(1 / math.log(2) - 1, x)))
+    return ops.add(high, more)
 
 
 @operation

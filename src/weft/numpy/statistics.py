@@ -595,7 +595,8 @@ def cov(
     if max([v.ndim for v in tables], default=3) > 2:
         got = ", ".join(str(v.aval) for v in tables)
         raise ShapeError(f"cov: operands must have 2 axes at most; got {got}.")
-    found = choose_table_dtype("cov", tables, dtype)
+    worths = [] if aweights is None else [as_array(aweights, "cov")]
+    found = choose_table_dtype("cov", tables + worths, dtype)
     tables = [
         lax.reshape(v, (1, v.size)) if v.ndim < 2 else v if rowvar or kept else v.T
         # a row `y` is one variable either way, as NumPy has it

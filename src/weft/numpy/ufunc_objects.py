@@ -220,7 +220,10 @@ class ufunc(metaclass=UfuncType):
             x, axis = reshape(x, (x.size,)), 0
         axis = axis_of(op, axis, x.ndim)
         if (direct := ACCUMULATE.get(self.name)) is not None:
-            return direct(x if dtype is None else views.astype(x, dtype), axis)
+            x = x if dtype is None else views.astype(x, dtype)
+            if x.dtype == bool and self.name in ("maximum", "minimum"):
+                return ops.convert(direct(ops.convert(x, np.dtype(np.int8)), axis), x.dtype)
+            return direct(self.converted(x, None) if self.name == "logaddexp" else x, axis)
         x = moveaxis(self.converted(x, dtype), axis, 0)
         if not x.size:
             return moveaxis(x, 0, axis)
@@ -243,7 +246,7 @@ class ufunc(metaclass=UfuncType):
         x = as_array(a, op)
         if (b is None) != (self.nin == 1) or self.nin > 2:
             raise TypeError(f"{op}: must be given b for two operands, and not for one.")
-        if self.name in AT:
+        if self.name in AT and x.dtype != bool:  # `.at[]` adds numbers only
             return getattr(x.at[indices], AT[self.name])(b)
         places = reshape(creation.arange(x.size), x.shape)[indices]
         values = None

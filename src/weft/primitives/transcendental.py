@@ -313,9 +313,11 @@ log_p = define_tuned(
 
 def lower_log2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
     """log x / log 2; of a complex one part by part: 0 times infinity is not a number."""
-    y = Expr(hlo, x).make("log", aval, **attrs)
     if not dtypes.is_complex(aval.dtype):
+        y = Expr(hlo, x).make("log", aval, **attrs)
         return (y / y.like(2).apply("log")).value
+    z = Expr(hlo, x)
+    y = z.make("log", aval, **attrs) if attrs else complex_formulas.write_complex_log(z)
     re, im = (y.part(name) for name in ("real", "imag"))
     return (re / _LN2).make("complex", aval, im / _LN2).value
 
@@ -794,6 +796,7 @@ atanh_p = define_tuned(
     [0.    0.549]
     """,
     Kernel(21, ANYWHERE),
+    wide.AREA_TANGENT,
 )
 
 
@@ -829,6 +832,8 @@ sin_p.of_parts, sinh_p.of_parts = complex_formulas.SINES
 cos_p.of_parts, cosh_p.of_parts = complex_formulas.COSINES
 tan_p.of_parts, tanh_p.of_parts = complex_formulas.TANGENTS
 expm1_p.of_parts = complex_formulas.write_expm1
+log_p.of_parts = complex_formulas.write_complex_log
+log1p_p.of_parts = complex_formulas.write_complex_log1p
 sqrt_p.signs = acosh_p.signs = (0, 1)
 acos_p.signs = rsqrt_p.signs = (0, -1)
 asin_p.signs = atan_p.signs = asinh_p.signs = atanh_p.signs = (1, 1)

@@ -323,6 +323,12 @@ def area_sine(x: Expr) -> Expr:
     return copy_sign(large.select(write_log(a) + math.log(2), near), x)
 
 
+def area_tangent(x: Expr) -> Expr:
+    """log((1 + |x|) / (1 - |x|)) / 2, by log(1 + y). XLA's is as exact as its log1p."""
+    a = abs(x)
+    return copy_sign(write_log1p(2 * a / (1 - a)) * 0.5, x)
+
+
 def log2_parts(a: Expr, usual: bool) -> tuple[Expr, Expr]:
     """log2(a) of a positive number as a sum of two."""
     bits = a.bitcast(I64)
@@ -432,3 +438,4 @@ HYPERBOLIC_COSINE = {
     F64: ElementFormula(hyperbolic(False), least=0),
 }
 AREA_SINE = {F64: ElementFormula(keep_zeros(area_sine))}
+AREA_TANGENT = {F64: ElementFormula(keep_zeros(area_tangent), least=0)}

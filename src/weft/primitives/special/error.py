@@ -18,8 +18,10 @@ def exp_square(x: Expr, factor: float) -> Expr:
     high, low = x.split_bits()
     out = formula.exp(high * high * factor)
     rest = (x + high) * low * factor  # small; a product of two exp the compiler would make one
-    more = out * (rest * rest.polynomial((1, 1 / 2, 1 / 6, 1 / 24)))
-    return out + formula.where(out < math.inf, more, 0.0)
+    more = rest * rest.polynomial((1, 1 / 2, 1 / 6, 1 / 24))
+    usual = out + formula.where(out < math.inf, out * more, 0.0)
+    # of a result near the least normal number, the part that is added would be taken for 0
+    return formula.where(out < float(out.finfo.tiny) * 2.0**60, out * (1 + more), usual)
 
 
 def erfcx(x: Expr) -> Expr:

@@ -95,8 +95,8 @@ def gamma(x: Expr) -> Expr:
     """gamma(x), by reflection for negative x; NaN at negative whole numbers, as SciPy has it."""
     y = abs(x)
     up = positive_gamma(where(equal(y, 0), 1.0, y))
-    down = -math.pi / (sin_pi(y) * y * up)
-    return choose(where(x < 0, down, up), (equal(x, 0), 1 / x), ((x < 0) & is_whole(x), math.nan))
+    down = -math.pi / (sin_pi(y) * up * y)  # sin_pi(y) * y of a small y would underflow
+    return choose(where(x < 0, down, up), (y < 1e-20, 1 / x), ((x < 0) & is_whole(x), math.nan))
 
 
 def gamma_sign(x: Expr) -> Expr:

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from weft import dtypes
 from weft.numpy.choice import where as pick
 from weft.primitives import transcendental as ops
@@ -122,15 +124,24 @@ def power_derivative(z: Any, x: Any, lmbda: Any, log: Callable) -> Any:
     return select(small, series, pick(over, large, rest / power))
 
 
-def box_cox(log_x: Any, lmbda: Any) -> Any:
-    """(exp(lmbda log_x) - 1) / lmbda, log_x for lmbda 0."""
+def box_cox(log_x: Any, lmbda: Any, base: Any, least: float) -> Any:
+    """(exp(lmbda log_x) - 1) / lmbda, log_x for lmbda 0.
+
+    In float64 it is a power of `base` where that is not near 1, as the exponent is rounded. `least`
+    is the least log_x whose base is exact enough for that.
+    """
     safe = formula.choose(lmbda, (formula.equal(lmbda, 0), 1.0))
-    return formula.choose(formula.expm1(lmbda * log_x) / safe, (formula.equal(lmbda, 0), log_x))
+    exponent = lmbda * log_x
+    grown = formula.expm1(exponent)
+    if log_x.dtype == np.float64 and formula.is_doubled(log_x):
+        far = (abs(exponent) > 0.5) & (log_x > least)
+        grown = formula.where(far, formula.where(far, base, 1.0).apply("power", lmbda) - 1, grown)
+    return formula.choose(grown / safe, (formula.equal(lmbda, 0), log_x))
 
 
 boxcox_p, boxcox = definitions.define_pair(
     "boxcox",
-    lambda x, lmbda: box_cox(formula.log(x), lmbda),
+    lambda x, lmbda: box_cox(formula.log(x), lmbda, x, -math.inf),
     [
         lambda t, z, x, lmbda: t * ops.pow(x, lmbda - 1),
         lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log),
@@ -148,7 +159,7 @@ boxcox_p, boxcox = definitions.define_pair(
 )
 boxcox1p_p, boxcox1p = definitions.define_pair(
     "boxcox1p",
-    lambda x, lmbda: box_cox(formula.log1p(x), lmbda),
+    lambda x, lmbda: box_cox(formula.log1p(x), lmbda, 1 + x, 2.0),
     [
         lambda t, z, x, lmbda: t * ops.pow(1 + x, lmbda - 1),
         lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log1p),
@@ -169,7 +180,13 @@ def divergence(p: Expr, q: Expr) -> Expr:
     inside = (p > 0) & (q > 0) & (p < math.inf) & (q < math.inf)
     sp, sq = formula.where(inside, p, 1.0), formula.where(inside, q, 1.0)
     if formula.is_doubled(p):
-        value = (sp * formula.log_pair(formula.to_pair(sp) / sq) - sp + sq).value
+        # Pairs have no second parts of the least numbers, nor of quotients of numbers of two sizes.
+        ratio = sp / sq
+        alike = (ratio > 1e-6) & (ratio < 1e6)
+        unit = formula.where(alike & (sp < 1e-200), sp.like(2.0**400), 1.0)
+        up, uq = formula.where(alike, sp, 1.0) * unit, formula.where(alike, sq, 1.0) * unit
+        value = (up * formula.log_pair(formula.to_pair(up) / uq) - up + uq).value / unit
+        value = formula.where(alike, value, multiply_log_ratio(sp, sq) - sp + sq)
     else:
         rest = (sp - sq) / sq
         near = (rest > -0.5) & (rest < 1)
@@ -234,11 +251,13 @@ def entr(x: ArrayLike) -> Array:
 
 
 def multiply_log_ratio(p: Expr, q: Expr) -> Expr:
-    """p log(p / q) of positive p and q, whose ratio may overflow or be subnormal."""
+    """p log(p / q) of positive p and q, whose ratio may overflow, be subnormal, or be near 1."""
     ratio = p / q
+    near = (ratio > 0.5) & (ratio < 2)
+    gap = formula.log1p(formula.where(near, p - q, 0.0) / q)
     held = (ratio > float(dtypes.finfo(p.dtype).tiny)) & (ratio < math.inf)
     log = formula.log(formula.where(held, ratio, p))
-    return p * formula.where(held, log, log - formula.log(q))
+    return p * formula.where(near, gap, formula.where(held, log, log - formula.log(q)))
 
 
 multiply_log_ratio_p = definitions.define_primitive(

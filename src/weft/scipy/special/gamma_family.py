@@ -35,6 +35,7 @@ from weft.primitives.special.formula import (
     is_doubled,
     is_odd,
     log,
+    log1p,
     log_pair,
     nearest,
     series,
@@ -78,6 +79,8 @@ def signed_log_beta(a: Expr, b: Expr) -> tuple[Expr, Pair]:
     high, low = where(sa > sb, sa, sb), where(sa > sb, sb, sa)
     limit = 1e5 if is_doubled(a) else 1e4
     large = positive & (high > low * (1e10 if is_doubled(a) else limit)) & (high > limit)
+    tiny = low < 1e-25
+    large = large & ~tiny if is_doubled(a) else large
     total = a + b
     digits = float(a.finfo.eps)  # all that the dtype has, for the differences
     given = sa, sb, where(positive, sa + sb, total)
@@ -86,7 +89,10 @@ def signed_log_beta(a: Expr, b: Expr) -> tuple[Expr, Pair]:
     if is_doubled(a):  # else the dtype is wider than the result's
         ca, cb = (where(positive & ~large, v, 1.0) for v in (sa, sb))
         exponent, factor = gammas.inverse_beta_parts(ca, cb)
-        near = -(exponent + log_pair(factor))
+        # 1 / beta is a b / (a + b) of a tiny number, whose products would underflow
+        tiny = positive & tiny
+        exponent = where(tiny, to_pair(-log1p(low / high)), exponent)
+        near = -(exponent + log_pair(where(tiny, to_pair(low), factor)))
     far = where(sa > sb, lb, la) - low * log(high) - low * (low - 1) / (2 * high)
     none = ~positive & (total <= 0) & gammas.is_whole(total)
     out = where(positive, where(large, far, to_pair(near)), where(none, -math.inf, other))
@@ -162,10 +168,10 @@ def factorial_value(n: Expr) -> Expr:
 
 def riemann(x: Expr) -> Expr:
     """zeta(x), by a series about 1, the sum beyond it, and reflection for negative x."""
-    low = x < 0
+    low = x < -1e-30  # the result is -1/2 in between
     reflected = 1 - to_pair(where(low, x, 0.0))
     y = where(low, reflected.value, x)
-    near = series(y, tables.ZETA) / (y - 1)
+    near = series(y, tables.ZETA) / where(low, -x, y - 1)
     up = where(y < 2, near, gammas.hurwitz(where(y < 2, 2.0, y), y.like(1.0)))
     # 2 (2 pi)**-y sin(pi x / 2) gamma(y) zeta(y)
     held = where(reflected.hi < 300, reflected, 300.0)
