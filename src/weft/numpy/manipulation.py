@@ -1400,7 +1400,7 @@ def roll_axis(a: Any, shift: Any, axis: int) -> Any:
     return slicing.concatenate([tail, slicing.slice_in_dim(a, 0, n - k, 1, axis)], axis)
 
 
-def fits_size(k: int, n: SymbolicSize) -> bool:
+def fits_size(k: Any, n: SymbolicSize) -> bool:
     """Return True if k is known to be a place in an axis of a symbolic size, or its end."""
     try:
         return k >= 0 and bool(k <= n)
