@@ -1,5 +1,7 @@
 """cpu/functions.py: which functions are kernels and formulas; their results are in primitives/."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
 from weft import config, jit, lax, nn
+from weft.core.form import Form
 from weft.cpu.survey import survey_program
 from weft.primitives.expr import LARGE
 from weft.scipy import special
@@ -203,6 +206,30 @@ def test_an_exponential_of_a_known_nan_is_nan(as_for_users, dtype):
         assert np.isnan(np.float32(make(x))).all(), name
     make = jit(lambda x: [nn.softmax(x * jnp.nan), nn.logsumexp(x * jnp.nan)[None]])
     assert np.isnan(np.float32(jnp.concatenate(make(x)))).all()
+
+
+FOLDED = [lax.expm1, lax.logistic, lax.exp2, lax.tanh, lax.sin, nn.elu, nn.silu, nn.softplus]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64"])
+def test_functions_of_a_known_nan_are_nan(as_for_users, dtype):
+    """Each in a program of its own, as LLVM has to know the NaN where the function is computed."""
+    x = jnp.full(7, 0.5, dtype)
+    for fun in FOLDED:
+        out = jit(lambda x, f=fun: f(x * jnp.nan))(x)
+        assert np.isnan(np.complex64(out)).all(), (fun, out)
+
+
+def test_every_function_of_a_number_that_may_be_nan_is_guarded():
+    """It has a kernel or a formula of ours, which do not convert a NaN, or the guard."""
+    primitives = [getattr(lax, name) for name in dir(lax) if name.endswith("_p")]
+    functions = [p.name for p in primitives if getattr(p, "form", None) is Form.FUNCTION]
+    assert len(functions) > 20 and {"expm1", "logistic"} < {*functions}
+    for name in functions:
+        fun = getattr(lax, name, None)
+        with contextlib.suppress(TypeError, ValueError):  # of several operands, or of real numbers
+            text = show_prepared(lambda x, f=fun: f(x * jnp.nan), jnp.ones(8, jnp.complex64))
+            assert "write_keeping_nan" in text, name
 
 
 def test_only_numbers_that_may_become_nan_are_guarded_against():

@@ -13,6 +13,7 @@ from tests.export.c.rows import list_rows
 from weft import export, lax, nn
 from weft.errors import InconclusiveDimensionOperation, IndexingError, ShapeError
 from weft.export.c.compiler import WARNINGS
+from weft.scipy import linalg
 
 ROWS = [row for row in list_rows() if row.case.args]  # of the conformance suite
 
@@ -208,6 +209,16 @@ def compose(first, second):
     return first[0] * second[0], second[0] * first[1] + second[1]
 
 
+def matrix(x):
+    """A positive definite matrix of the size of a vector, with distinct eigenvalues."""
+    return jnp.outer(x, x) / 9 + jnp.diag(jnp.arange(2.0, x.shape[0] + 2))
+
+
+def stack(x):
+    """A positive definite matrix of two rows for each element."""
+    return jnp.eye(2) * 3 + jnp.cos(x)[:, None, None]
+
+
 OF_A_VECTOR = {
     "associative_scan": lambda x: [lax.associative_scan(jnp.add, x, reverse=r) for r in (0, 1)],
     "strided": lambda x: [
@@ -243,6 +254,23 @@ OF_A_VECTOR = {
     "made": lambda x: [
         jnp.arange(x.shape[0]), jnp.arange(1, x.shape[0]), jnp.arange(0, x.shape[0], 2),
         jnp.eye(x.shape[0]), jnp.repeat(x, 2), jnp.roll(x, 1), jnp.insert(x, 0, 1.0),
+        jnp.roll(x, 2), jnp.roll(x, -3), jnp.roll(x, 40),
+    ],
+    "factors": lambda x: [
+        jnp.linalg.cholesky(matrix(x)), jnp.linalg.qr(matrix(x))[1], jnp.linalg.inv(matrix(x)),
+        jnp.linalg.svd(matrix(x))[1], *jnp.linalg.slogdet(matrix(x)), lax.linalg.lu(matrix(x))[0],
+        jnp.linalg.eigh(matrix(x))[0], jnp.sort(jnp.linalg.eigvals(matrix(x) * 1j).imag),
+        jnp.linalg.solve(matrix(x), x), jnp.linalg.pinv(matrix(x)),
+        linalg.solve_triangular(matrix(x), x), linalg.expm(matrix(x) / 50),
+        linalg.cho_solve(linalg.cho_factor(matrix(x)), x), linalg.schur(matrix(x))[0],
+    ],
+    "stacks of factors": lambda x: [
+        jnp.linalg.cholesky(stack(x)), jnp.linalg.svd(stack(x))[1], jnp.linalg.inv(stack(x)),
+        jnp.linalg.eigh(stack(x))[0], jnp.linalg.qr(stack(x))[1], jnp.linalg.det(stack(x)),
+    ],
+    "gradients of factors": lambda x: [
+        weft.grad(lambda x: jnp.linalg.slogdet(matrix(x))[1])(x),
+        weft.grad(lambda x: jnp.sum(jnp.linalg.cholesky(stack(x)) ** 3))(x),
     ],
 }  # fmt: skip
 

@@ -1249,3 +1249,25 @@ def test_a_mapped_function_must_not_write_outside(inside, outside, where, staged
         with pytest.raises(RefError, match="a reference that is not mapped must not be written"):
             run(jnp.arange(3.0) + 1)
         assert r[...] == 0
+
+
+@pytest.mark.parametrize("mode", [lambda g: g, weft.jit, weft.vmap], ids=["eager", "jit", "vmap"])
+def test_residuals_hold_no_reference_that_fwd_made(mode):
+    """Its forward rule ends it, as in JAX. A residual may be a reference that fwd was given."""
+
+    @weft.custom_vjp
+    def twice(x):
+        return x * 2
+
+    def fwd(x):
+        r = weft.new_ref(x)
+        return x * 2, (r, x)
+
+    twice.defvjp(fwd, lambda res, ct: (ct * res[0][...],))
+    for made in (
+        weft.grad(twice),
+        weft.grad(weft.jit(twice)),
+        weft.grad(lambda x: lax.cond(x > 0, twice, jnp.sin, x)),
+    ):
+        with pytest.raises(RefError, match=r"no reference that fwd made; got a Ref\{f32\[\]\}"):
+            mode(made)(jnp.ones(2) if mode is weft.vmap else 3.0)

@@ -24,7 +24,7 @@ from weft.core.primitive import Zero
 from weft.core.ref import is_ref
 from weft.core.source import boundary
 from weft.core.trace import current
-from weft.errors import PytreeError, ShapeError
+from weft.errors import PytreeError, RefError, ShapeError
 from weft.options import x64_as, x64_cell
 from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import convert, copy, zeros
@@ -781,6 +781,7 @@ class _Call:
             given = self.merge_arguments(unflatten(self.in_tree, leaves)[0])
             pair = self.owner.fwd(*given)  # type: ignore[misc]
             outs, residuals, res_tree = self.check_fwd(pair)
+            self.check_residual_refs(residuals, leaves)
             trees.append(res_tree)
             return outs, residuals
 
@@ -869,6 +870,17 @@ class _Call:
                 where = f"residuals{keystr(path)} of {self.name}"
                 raise value_error("custom_vjp", "residuals", where, x)
         return outs, residuals, tree
+
+    def check_residual_refs(self, residuals: Sequence, leaves: Sequence) -> None:
+        """Raise an error for a residual that is a reference which fwd made: fwd ends it."""
+        for x in filter(is_ref, residuals):
+            home = getattr(x, "owner", None) or x.trace
+            given = any(x is y for y in (*leaves, *self.closed))
+            if home is current.trace and home.parent is not None and not given:
+                raise RefError(
+                    f"custom_vjp: residuals of {self.name} must hold no reference that fwd made; "
+                    f"got a {typeof(x)}. Hint: return r[...], and make a reference of it in bwd."
+                )
 
     def check_outputs(self, who: str, out: Any) -> list:
         """The outputs of a rule, flat; they must be like the function's where those are known."""

@@ -66,7 +66,7 @@ def shard_map(
       mesh: the devices. By default it is the mesh that `set_mesh` put into scope, or the mesh of
         the arguments.
       axis_names: the axes that `f` is written for. The compiler splits over the others, which specs
-        must not name. By default it is all axes, except for axes of a `shard_map` around.
+        must not name. By default it is all axes. Axes of a `shard_map` around are left out.
       check_vma: if True, the default, the types state which values vary over which axes. Then
         results that `out_specs` declares equal are equal, and derivatives with respect to values
         that all devices share are summed over the devices. If False, a derivative that is taken
@@ -287,15 +287,8 @@ def manual_axes(mesh: Mesh, axis_names: Any) -> tuple:
             f"shard_map: axis_names must be axes of the mesh; got {unknown[0]!r}, and "
             f"{mesh.axis_names} are in it."
         )
-    taken = [axis.name for axis in named_axes.value if axis.tracked]
-    free = [n for n in mesh.axis_names if n not in taken]
-    again = [n for n in names or mesh.axis_names if n in taken]
-    if again and (names or not free):
-        raise ValueError(
-            "shard_map: within a shard_map one must be over other axes of the mesh; got "
-            f"{again[0]!r}, which the program around is for. Hint: axis_names={{...}} in both."
-        )
-    return tuple(n for n in free if not names or n in names)
+    taken = {axis.name for axis in named_axes.value if axis.tracked}.union(mesh.manual_axes)
+    return tuple(n for n in mesh.axis_names if n not in taken and (not names or n in names))
 
 
 def broadcast_specs(what: str, specs: Any, full: PyTreeDef, params: dict) -> list:
@@ -317,6 +310,7 @@ def broadcast_specs(what: str, specs: Any, full: PyTreeDef, params: dict) -> lis
         bad = [n for n in names_in_spec(spec) if n not in manual]
         if bad:
             known = ", ".join(f"{n!r}" for n in mesh.axis_names if n in manual)
+            known = known or "none, since a shard_map around is for them"
             raise ValueError(
                 f"shard_map: {what} must name axes of the mesh that the function is for; got "
                 f"{bad[0]!r} in {spec} where those are {known}."

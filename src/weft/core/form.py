@@ -25,7 +25,6 @@ class Form(enum.Enum):
     EXTREMUM = "the largest or the smallest element over axes"
     ARG_EXTREMUM = "the index of the largest or the smallest element along an axis"
     FUNCTION = "a function of each element, which takes far longer than a product does"
-    EXPONENTIAL = "such a function whose code converts to integers, as that of exponentials does"
     POWER_OF_VALUES = "a power whose exponent is an operand"
     LOG_OF_SUM = "the logarithm of a sum of exponentials of each element"
     PRODUCT = "a product of matrices, or of stacks of them"

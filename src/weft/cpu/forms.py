@@ -55,7 +55,6 @@ FORMS = {
     Form.WINDOWS: "windows.choose_windows",
     Form.WINDOW_EXTREMUM: "windows.choose_window_extremum",
     Form.FUNCTION: "functions.choose_function",
-    Form.EXPONENTIAL: "functions.choose_exponential",
     Form.POWER_OF_VALUES: "functions.choose_power_of_values",
     Form.LOG_OF_SUM: "functions.choose_log_of_sum",
     Form.ZETA: "zetas.choose_zeta",

@@ -109,19 +109,17 @@ def choose_function(eqn: Eqn, scope: Scope, instruction: Instruction | None = No
     """Compute a function by its kernel, or a large array by a formula."""
     if eqn.params.get("accuracy") is not None:
         return None
-    return call_function(eqn, scope, instruction) or choose_formula(eqn, scope)
+    found = call_function(eqn, scope, instruction) or choose_formula(eqn, scope)
+    return found or (keep_nan(eqn) if scope.target.folds_nan else None)
 
 
-def choose_exponential(eqn: Eqn, scope: Scope) -> Found:
-    """Compute a function as others, else so that a known NaN stays NaN.
+def keep_nan(eqn: Eqn) -> Found:
+    """Compute a function of one operand so that a known NaN stays NaN.
 
     LLVM leaves the conversion of a NaN to an integer undefined, if it knows the NaN.
     """
-    if found := choose_function(eqn, scope):
-        return found
     out, prim = eqn.outvars[0].aval, eqn.primitive
-    folded = scope.target.folds_nan and eqn.params.get("accuracy") is None
-    if not folded or not dtypes.is_float(out.dtype):
+    if len(eqn.invars) > 1 or not dtypes.is_inexact(out.dtype):
         return None
     plain = ShapedArray(out.shape, out.dtype)
     return lambda x: apply_formula(write_keeping_nan, [x], [plain], prim)
@@ -169,9 +167,17 @@ def spread_scalar(x: Any, out: ShapedArray) -> Any:
 
 
 def write_keeping_nan(hlo: Any, x: Any, prim: Primitive) -> list:
-    """Write a function whose NaN LLVM cannot fold: the exponential of it would be uninitialized."""
+    """Write a function whose NaN LLVM cannot fold: the exponential of it would be uninitialized.
+
+    The imaginary part of a complex result stays 0 where the operand's part is 0, as of exp.
+    """
     (y,), x = prim.lower(hlo, x), Expr(hlo, x)
-    return [x.compare("NE", x).select(x, Expr(hlo, y)).value]
+    real = imag = x.part("real")
+    if dtypes.is_complex(x.dtype):
+        imag = x.part("imag")
+        imag = imag.compare("NE", 0.0).select(real, imag)
+    kept = imag if real is imag else real.make("complex", x.aval, imag)
+    return [real.compare("NE", real).select(kept, Expr(hlo, y)).value]
 
 
 # --- divisions --------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from weft.primitives.expr import BF16
 
 NUMBERS = frozenset((float, int))
 # The forms of functions of each element that take far longer than a product.
-FUNCTIONS = (Form.FUNCTION, Form.EXPONENTIAL, Form.POWER_OF_VALUES, Form.LOG_OF_SUM)
+FUNCTIONS = (Form.FUNCTION, Form.POWER_OF_VALUES, Form.LOG_OF_SUM)
 
 
 class Survey(NamedTuple):
@@ -72,7 +72,7 @@ def shows_nan(eqn: Eqn) -> bool:
     0, and for a function of numbers.
     """
     prim, numbers = eqn.primitive, [a.val for a in eqn.invars if type(a) is Literal]
-    if not dtypes.is_float(eqn.invars[-1].aval.dtype):
+    if not dtypes.is_inexact(eqn.invars[-1].aval.dtype):
         return False
     if len(numbers) == len(eqn.invars) and prim.form in FUNCTIONS:
         return True

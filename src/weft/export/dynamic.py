@@ -17,6 +17,7 @@ from weft.core.aval import ShapedArray
 from weft.errors import InconclusiveDimensionOperation, ShapeError
 from weft.export.dims import Dim, Size, list_products
 from weft.export.specs import SymbolicScope, read_sizes
+from weft.primitives.lapack_shapes import PREFIXES
 from weft.xla.hlo import Builder, Value
 
 _SIZES = re.compile(r"(array<i64: |dense<\[)[^>]*[A-Za-z]")  # an attribute with symbolic sizes
@@ -148,7 +149,10 @@ class DynamicBuilder(Builder):
     ) -> list[Value]:
         if any(map(is_dynamic, (*out_avals, *[v.aval for v in operands]))):
             operands = list(operands)
-            if name in REWRITES:
+            if name == "stablehlo.custom_call":
+                attrs, told = self.tell_shapes(operands, out_avals, dict(attrs))
+                discardable = {**(discardable or {}), **told}
+            elif name in REWRITES:
                 name, attrs = REWRITES[name](self, operands, out_avals[0], dict(attrs))
             for text in attrs.values():
                 if _SIZES.match(text):
@@ -158,6 +162,27 @@ class DynamicBuilder(Builder):
                         f"got {listed}. Hint: symbolic sizes for the other axes alone."
                     )
         return super().op(name, operands, out_avals, regions, discardable, **attrs)
+
+    def tell_shapes(
+        self, operands: list, outs: Sequence[ShapedArray], attrs: dict[str, str]
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Give a custom call the shapes of its results as operands, which refinement removes.
+
+        Only kernels of LAPACK are called so: their shapes are checked once they are known.
+        """
+        target, count = attrs["call_target_name"], len(operands)
+        if not target.strip('"').startswith(PREFIXES):
+            raise ShapeError(
+                f"export: a custom call must have shapes that are known; got {target} of "
+                f"{', '.join(str(v.aval) for v in operands)}. Hint: lax.map over the symbolic axis."
+            )
+        operands += [self.shape_value(aval.shape) for aval in outs]
+        places = ", ".join(str(count + i) for i in range(len(outs)))
+        layouts = attrs["operand_layouts"].removesuffix("]")
+        layouts += ", dense<[0]> : tensor<1xindex>" * len(outs) + "]"
+        told = {"indices_of_shape_operands": f"dense<[{places}]> : tensor<{len(outs)}xi64>"}
+        attrs.pop("output_operand_aliases", None)  # shapes of both would have to be equal now
+        return {**attrs, "operand_layouts": layouts}, told
 
     def take_sizes(self, operands: list, attrs: dict[str, str], *names: str) -> None:
         """Turn attributes that hold sizes into operands. Some sizes may be symbolic."""
@@ -227,21 +252,9 @@ def rewrite_convolution(
     return "stablehlo.dynamic_conv", {k: v for k, v in attrs.items() if k != "padding"}
 
 
-def refuse_symbolic(
-    hlo: DynamicBuilder, operands: list, out: ShapedArray, attrs: dict
-) -> tuple[str, dict]:
-    """A custom call with symbolic shapes: its kernel must be told them as values."""
-    target = attrs["call_target_name"]
-    raise ShapeError(
-        f"export: a custom call must have shapes that are known; got {target} of "
-        f"{', '.join(str(v.aval) for v in operands)}. Hint: lax.map over the symbolic axis."
-    )
-
-
 REWRITES: dict[str, Rewrite] = {
     "stablehlo.broadcast_in_dim": give_shape("stablehlo.dynamic_broadcast_in_dim"),
     "stablehlo.convolution": rewrite_convolution,
-    "stablehlo.custom_call": refuse_symbolic,
     "stablehlo.dynamic_slice": rewrite_dynamic_slice,
     "stablehlo.gather": take_attributes("stablehlo.dynamic_gather", "slice_sizes"),
     "stablehlo.iota": give_shape("stablehlo.dynamic_iota"),

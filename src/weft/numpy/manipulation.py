@@ -16,7 +16,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, not_array_error, typeof
 from weft.core.trace import Tracer
-from weft.errors import ShapeError
+from weft.errors import InconclusiveDimensionOperation, ShapeError
 from weft.mesh.typed import resolve_sharding
 from weft.numpy import promotion
 from weft.primitives import indexing, layout, slicing
@@ -1392,12 +1392,20 @@ def roll_axis(a: Any, shift: Any, axis: int) -> Any:
         return dynamic_slice(slicing.concatenate([a, a], axis), starts, a.shape)
     is_size = isinstance(shift, SymbolicSize)
     k = shift if is_size else check_integer("roll", "shift", shift, most=math.inf)
-    if is_size or not isinstance(n, SymbolicSize) or k < 0 or not k <= n:
+    if is_size or not isinstance(n, SymbolicSize) or not fits_size(k, n):
         k = k % n
     if k == 0:
         return a
     tail = slicing.slice_in_dim(a, n - k, n, 1, axis)
     return slicing.concatenate([tail, slicing.slice_in_dim(a, 0, n - k, 1, axis)], axis)
+
+
+def fits_size(k: Any, n: SymbolicSize) -> bool:
+    """Return True if k is known to be a place in an axis of a symbolic size, or its end."""
+    try:
+        return k >= 0 and bool(k <= n)
+    except InconclusiveDimensionOperation:
+        return False
 
 
 def reshape_array(

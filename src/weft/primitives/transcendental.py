@@ -233,7 +233,6 @@ exp_p = define_tuned(
     """,
     Kernel(22, ALONE_LARGE, ALONE_LARGE),
 )
-exp_p.form = Form.EXPONENTIAL
 exp2_p = define_tuned(
     "exp2",
     lambda hlo, aval, x, **attrs: lower_exp2(hlo, aval, x, **attrs),
@@ -744,7 +743,6 @@ cosh_p = define_tuned(
     Kernel(18, ALONE, ANYWHERE),
     wide.HYPERBOLIC_COSINE,
 )
-sinh_p.form = cosh_p.form = Form.EXPONENTIAL
 asinh_p = define_tuned(
     "asinh",
     "chlo.asinh",
