@@ -87,7 +87,7 @@ def is_bad(result: Record) -> bool:
     narrow, wide = result.join("narrow"), result.join("wide")
     if not narrow.any() and high(np.abs(wide)) > 0:
         return True
-    ulps = measure_ulps(result.join("errors"), raise_small(wide, result.dtype), result.dtype)
+    ulps = measure_ulps(result.join("error"), raise_small(wide, result.dtype), result.dtype)
     far = np.nan_to_num(ulps, nan=0.0, posinf=1e300) >= allowed_ulps(result.dtype)
     far |= np.isinf(narrow) & np.isfinite(wide)
     return int(far.sum()) >= max(1, math.floor(FAIR * len(far)))
@@ -206,7 +206,7 @@ def find_losses(records: Sequence[Record], bad: Sequence[Record]) -> list[Findin
     """Return the lines at which the precision of bad results was lost, the worst first."""
     unit = min(float(dtypes.finfo(dtypes.real_dtype(r.dtype)).eps) for r in bad)
     least = min(allowed_ulps(r.dtype) for r in bad) * unit
-    final = max(high(relative(r.join("errors"), r.join("wide"))) for r in bad)
+    final = max(high(relative(r.join("error"), r.join("wide"))) for r in bad)
     needed = max(least / 4, min(final, 1.0) / MAX_DISTANCE)
     lines: dict[Place, tuple[float, Record]] = {}
     for r in records:

@@ -140,10 +140,5 @@ def make_follower(jaxpr: Jaxpr, match: Any = None) -> Follower:
 def read_records(tape: Tape, vector: np.ndarray) -> list[Record]:
     """Return the record of each equation on a tape."""
     places = order_sites(tape.layout)
-    found: dict[int, Record] = {}
-    for item, sample in read_tape(tape.layout, vector):
-        record = found.get(id(item))
-        if record is None:
-            record = found[id(item)] = Record(item, places[id(item)])
-        record.samples.append(sample)
-    return list(found.values())
+    found = read_tape(tape.layout, vector)
+    return [Record(item, block, places[id(item)]) for item, block in found]
