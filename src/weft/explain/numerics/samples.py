@@ -144,7 +144,7 @@ def read_block(
 def derive_fields(
     item: Sampled, fields: dict[str, np.ndarray], known: dict
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Return all fields and facts of an equation, from all values of its result and its operands."""
+    """Return all fields and facts of an equation, from its result and its operands."""
     narrow = fields["narrow"]
     nothing = np.zeros_like(narrow)
     operands = [
@@ -160,8 +160,8 @@ def derive_fields(
                 continue  # exact
             error, wide = operand["error"], np.abs(operand["wide"])
             if not source.alike:
-                top = {"axis": 1, "keepdims": True, "initial": 0.0}
-                error, wide = error.max(**top), wide.max(**top)
+                error = error.max(1, keepdims=True, initial=0.0)
+                wide = wide.max(1, keepdims=True, initial=0.0)
             inherited = np.maximum(inherited, np.nan_to_num(error / wide, nan=0.0, posinf=np.inf))
         scale = fields.get("scale", nothing)
         if item.adds:
@@ -208,7 +208,7 @@ class Record:
         figures = [dict(zip(facts, row, strict=True)) for row in zip(*columns, strict=True)]
         arrays = [fields[name] for name in FIELDS]
         return [
-            Sample(t, *[x[i] for x in arrays], figures[i], [x[i] for x in rewrites])
+            Sample._make((t, *[x[i] for x in arrays], figures[i], [x[i] for x in rewrites]))
             for i, t in enumerate(turns)
         ]
 
