@@ -98,7 +98,8 @@ class Subject:
 
     @functools.cached_property
     def attribution(self) -> Attribution:
-        return Attribution(self.module, self.located.lowered._lowered.module.origins)
+        lowered = self.located.lowered._lowered
+        return Attribution(self.module, lowered.module.origins, lowered.prepared)
 
     @property
     def platform(self) -> str:
