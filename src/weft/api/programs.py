@@ -150,6 +150,8 @@ class StagedProgram(NamedTuple):
 
     def place(self, leaves: Sequence[Any]) -> Placement:
         """Return the placement for the arguments of the jaxpr."""
+        if self.spec.memory is not None:
+            self.jaxpr.memo["argument names"] = self.argument_names  # for the error
         return place_program(self.jaxpr, self.consts, leaves, self.spec, self.argument_names)
 
     def run(self, leaves: Sequence[Any], placement: Placement | None = None) -> tuple:

@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from weft.api.functions import check_callable
 from weft.explain import numerics
 from weft.explain.costs import Costs
 from weft.explain.machine import raise_peaks
@@ -50,8 +51,12 @@ def explain(fun: Callable[..., Any], *, runs: int = RUNS) -> Callable[..., Repor
     [524288.0]
     """
 
+    check_callable("explain", fun, wraps=True)
+
+    check_callable("explain.memory", fun, wraps=True)
+
     def explained(*args: Any, **kwargs: Any) -> Report:
-        subject = Subject(fun, args, kwargs)
+        subject = Subject(fun, args, kwargs, "explain.memory")
         report = begin_report(subject, runs=True)
         with name_operations():
             subject.call()
@@ -88,8 +93,10 @@ def memory(fun: Callable[..., Any]) -> Callable[..., Report]:
     [('f32[5,4]', 'tanh_slope')]
     """
 
+    check_callable("explain.compile", fun, wraps=True)
+
     def explained(*args: Any, **kwargs: Any) -> Report:
-        subject = Subject(fun, args, kwargs)
+        subject = Subject(fun, args, kwargs, "explain.compile")
         return add_memory(Report(subject.name), subject)
 
     return explained

@@ -24,7 +24,9 @@ SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B", re.IGNORECASE)
 TIGHTER = 0.9
 MAX_TRIES = 4
 MAX_LISTED = 4  # arrays in an error
-USED = "memory limit"  # key in the memo of a program: the limit that it was planned for
+# Keys in the memo of a program: the limit that it was planned for, and a function that returns the
+# names of its arguments, for errors.
+USED, NAMES = "memory limit", "argument names"
 
 
 def parse_memory(op: str, given: Any) -> int:
@@ -143,17 +145,20 @@ class MemoryLimit(NamedTuple):
         if used <= self.bytes:
             jaxpr.memo[USED, spec] = tried
             return run
-        raise self._refusal(tried.plan(jaxpr, spec, consts), spec, least)
+        names = jaxpr.memo.get(NAMES, tuple)()
+        titles = [*["a value that the function closes over"] * consts, *names]
+        raise self._refusal(tried.plan(jaxpr, spec, consts), spec, least, titles)
 
-    def _refusal(self, plan: Plan, spec: Any, least: int) -> ValueError:
+    def _refusal(self, plan: Plan, spec: Any, least: int, titles: Sequence[str]) -> ValueError:
         """Return the error for a program that cannot be made to fit."""
         jaxpr = plan.jaxpr
+        named = dict(zip(jaxpr.invars, titles, strict=False))
         ins = sum(v.aval.nbytes for v in jaxpr.invars)
         outs = sum(v.aval.nbytes for v in variables_in(jaxpr.outvars))
         rows = []
         for v, maker in plan.after.live[:MAX_LISTED]:
-            what = describe_line(maker) or "an argument"
-            rows.append(f"{v.aval} {what} ({v.aval.nbytes:,} bytes)")
+            what = describe_line(maker) or named.get(v, "an argument")
+            rows.append(f"{what}: {v.aval} of {v.aval.nbytes:,} bytes")
         shared = count_donatable(jaxpr, spec)
         hint = f"memory={least}"
         if shared:
