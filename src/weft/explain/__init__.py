@@ -53,10 +53,8 @@ def explain(fun: Callable[..., Any], *, runs: int = RUNS) -> Callable[..., Repor
 
     check_callable("explain", fun, wraps=True)
 
-    check_callable("explain.memory", fun, wraps=True)
-
     def explained(*args: Any, **kwargs: Any) -> Report:
-        subject = Subject(fun, args, kwargs, "explain.memory")
+        subject = Subject(fun, args, kwargs)
         report = begin_report(subject, runs=True)
         with name_operations():
             subject.call()
@@ -93,10 +91,10 @@ def memory(fun: Callable[..., Any]) -> Callable[..., Report]:
     [('f32[5,4]', 'tanh_slope')]
     """
 
-    check_callable("explain.compile", fun, wraps=True)
+    check_callable("explain.memory", fun, wraps=True)
 
     def explained(*args: Any, **kwargs: Any) -> Report:
-        subject = Subject(fun, args, kwargs, "explain.compile")
+        subject = Subject(fun, args, kwargs, "explain.memory")
         return add_memory(Report(subject.name), subject)
 
     return explained
@@ -119,8 +117,10 @@ def compile(fun: Callable[..., Any]) -> Callable[..., Report]:
     ['tracing', 'lowering', 'compiling']
     """
 
+    check_callable("explain.compile", fun, wraps=True)
+
     def explained(*args: Any, **kwargs: Any) -> Report:
-        subject = Subject(fun, args, kwargs)
+        subject = Subject(fun, args, kwargs, "explain.compile")
         report = begin_report(subject)
         report.add_costs(Costs(subject.module, subject.attribution), None)
         return report

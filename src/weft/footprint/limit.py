@@ -158,7 +158,7 @@ class MemoryLimit(NamedTuple):
         rows = []
         for v, maker in plan.after.live[:MAX_LISTED]:
             what = describe_line(maker) or named.get(v, "an argument")
-            rows.append(f"{what}: {v.aval} of {v.aval.nbytes:,} bytes")
+            rows.append(f"{v.aval} of {v.aval.nbytes:,} bytes, {what}")
         shared = count_donatable(jaxpr, spec)
         hint = f"memory={least}"
         if shared:
@@ -169,7 +169,7 @@ class MemoryLimit(NamedTuple):
         return ValueError(
             f"jit: {spec.name} must run within memory={self.bytes:,} bytes; got {least:,} bytes, "
             f"the least that was found{changes}. Arguments have {ins:,} bytes, results {outs:,}. "
-            f"The largest arrays at the peak: {', '.join(rows)}. Hint: {hint}."
+            f"The largest arrays at the peak: {'; '.join(rows)}. Hint: {hint}."
         )
 
 
