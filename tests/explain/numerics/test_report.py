@@ -143,7 +143,8 @@ def test_diff_refuses_results_of_other_shapes():
 
 
 def test_a_line_of_one_report_differs_by_nothing():
-    one, two = numerics(lambda x: jnp.sin(x))(jnp.ones(3)), numerics(jnp.cos)(jnp.ones(3))
+    one = numerics(lambda x: jnp.sin(x))(jnp.ones(3))
+    two = numerics(lambda x: jnp.cos(x))(jnp.ones(3))
     (table,) = [t for t in numerics.diff(one, two).tables if t.title == "Lines"]
     assert [row[0] for row in table.rows] == [""] * len(table.rows)
 
