@@ -18,7 +18,8 @@ from PIL import Image
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "explain.md"
 SIZE = "1180,1178"
-ROWS = {"Stages": 8, "Lines": 9, "Kernels": 9}  # lines of each table in the page; other tables have 6
+# Lines of each table in the page; other tables have 6.
+ROWS = {"Stages": 8, "Lines": 9, "Kernels": 9}
 
 
 def cut_tables(text: str) -> str:
