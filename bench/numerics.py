@@ -46,6 +46,28 @@ def repeat(x):
     return lax.fori_loop(0, 20_000, lambda i, v: v * 0.999 + 0.001, x)
 
 
+def three(x):
+    return lax.fori_loop(0, 2000, lambda i, v: v * 0.999 + jnp.sin(v) * 0.001, x)
+
+
+def nested(x):
+    inner = lambda v: lax.fori_loop(0, 40, lambda i, u: u * 0.999 + 0.001, v)
+    return lax.fori_loop(0, 400, lambda i, v: inner(v) * 0.5 + 0.1, x)
+
+
+def kalman(mean, cov, ys):
+    turn, see = jnp.eye(4) * 0.98 + 0.02, jnp.eye(2, 4)
+
+    def step(carry, y):
+        mean, cov = carry
+        mean, cov = turn @ mean, turn @ cov @ turn.T + jnp.eye(4) * 0.1
+        gain = jnp.linalg.solve(see @ cov @ see.T + jnp.eye(2), see @ cov).T
+        mean, cov = mean + gain @ (y - see @ mean), cov - gain @ see @ cov
+        return (mean, cov), mean
+
+    return lax.scan(step, (mean, cov), ys)
+
+
 def chain(x):
     for _ in range(5):
         x = jnp.sin(x) * 0.5 + jnp.exp(x * -0.25) + 0.1
@@ -70,6 +92,21 @@ PROGRAMS = {
         (draw(64, 64) * 0.1, draw(500, 16, 64)),
     ),
     "loop": ("`fori_loop` of 20,000 iterations on a scalar", repeat, (jnp.float32(1.5),)),
+    "three": (
+        "`fori_loop` of 2,000 iterations on three numbers",
+        three,
+        (jnp.float32([1.5, 0.3, 2]),),
+    ),
+    "nested": (
+        "40 iterations on three numbers within each of 400",
+        nested,
+        (jnp.float32([1.5, 0.3, 2]),),
+    ),
+    "kalman": (
+        "a Kalman filter of 300 steps, 4 x 4",
+        kalman,
+        (jnp.zeros(4), jnp.eye(4), draw(300, 2)),
+    ),
     "chain": (
         "30 elementwise operations on 1,000,000 elements, 10 of them `sin` and `exp`",
         chain,

@@ -572,7 +572,7 @@ TESTED_IN = {
     ),
     "explain/numerics/test_follow.py": (
         "explain/numerics/findings.py explain/numerics/loops.py explain/numerics/recording.py "
-        "explain/numerics/samples.py explain/numerics/values.py"
+        "explain/numerics/values.py"
     ),
     "explain/numerics/test_report.py": (
         "explain/numerics/difference.py explain/numerics/gradients.py explain/numerics/precision.py"

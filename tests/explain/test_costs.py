@@ -193,8 +193,11 @@ def test_donated_arguments_stay():
 
 
 def test_what_is_explained_is_a_function():
-    with pytest.raises(TypeError, match="explain: "):
-        weft.explain(3)(1.0)
+    for op in ("explain", "explain.memory", "explain.compile", "numerics"):
+        reports = {"explain": weft.explain, "numerics": weft.explain.numerics}
+        report = reports.get(op) or getattr(weft.explain, op.partition(".")[2])
+        with pytest.raises(TypeError, match=rf"^{op}: needs a function; got 3 of type int"):
+            report(3)
     with pytest.raises(TracerError, match="explain: must be called with values; got a traced f32"):
         weft.grad(weft.explain(jnp.sin))(1.0)
 
@@ -205,6 +208,7 @@ def test_examples():
 
 def test_quantities():
     assert [bytes_text(x) for x in (0, 999, 1000, 12345678)] == ["0 B", "999 B", "1 kB", "12.3 MB"]
+    assert [bytes_text(x) for x in (5.99, 2.82, 1234.5)] == ["6 B", "3 B", "1.23 kB"]
     assert [seconds_text(x) for x in (0, 2.5e-7, 0.0123, 61)] == ["", "250 ns", "12.3 ms", "61 s"]
     assert [seconds_text(x) for x in (5e-17, 2e-12)] == ["0 ns", "0.002 ns"]
     assert [count_text(x) for x in (0, 3, 999.96e3)] == ["", "3", "1 M"]
@@ -288,10 +292,10 @@ def test_where_an_executable_came_from(monkeypatch, tmp_path):
         (on | dict(enable_compilation_cache=False), new, False,
          "compiled: the disk cache is off (enable_compilation_cache)"),
         (off, new, False, "compiled: the disk cache is off (WEFT_CACHE_DIR)"),
-        (on, new, False, "compiled: not in the disk cache; this program is new to it, or this "
-         "machine, jaxlib or XLA_FLAGS are"),
-        (on, new, True, "compiled: not in the disk cache; this program is new to it, as it was "
-         "traced for other arguments, or this machine, jaxlib or XLA_FLAGS are"),
+        (on, new, False, "compiled: this program is not in the disk cache; it is new, or the cache "
+         "has it of another machine, jaxlib or XLA_FLAGS"),
+        (on, new, True, "compiled: this program is not in the disk cache; it was traced for other "
+         "arguments, or the cache has it of another machine, jaxlib or XLA_FLAGS"),
     ]:  # fmt: skip
         with weft.config.scope(**how):
             assert cache_note(happened, again) == told

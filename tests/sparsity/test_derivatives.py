@@ -158,8 +158,9 @@ def test_refused():
         weft.sparse_hessian(rosenbrock, coloring="cyclic")
     with pytest.raises(TypeError, match="sparse_jacobian: "):
         weft.sparse_jacobian(3)
-    with pytest.raises(ShapeError, match="scalar"):
+    with pytest.raises(ShapeError, match="^sparse_hessian: the function must return a scalar"):
         weft.sparse_hessian(differences)(X)
+    assert weft.sparse_jacobian(differences)._compiled.__name__ == "sparse_jacobian(differences)"
 
 
 @pytest.mark.parametrize(

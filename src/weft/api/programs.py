@@ -148,8 +148,14 @@ class StagedProgram(NamedTuple):
         """Name the origin of each argument of the jaxpr, for errors."""
         return self.select_visible(argument_origins(self.fun(), self.in_tree))
 
+    def keep_names(self) -> None:
+        """Keep the names of the arguments for the error of a program that exceeds its memory."""
+        if self.spec.memory is not None:
+            self.jaxpr.memo["argument names"] = self.argument_names
+
     def place(self, leaves: Sequence[Any]) -> Placement:
         """Return the placement for the arguments of the jaxpr."""
+        self.keep_names()
         return place_program(self.jaxpr, self.consts, leaves, self.spec, self.argument_names)
 
     def run(self, leaves: Sequence[Any], placement: Placement | None = None) -> tuple:
@@ -161,6 +167,7 @@ class StagedProgram(NamedTuple):
             how = {"compiler_options": options} if options else {}
             given = (*self.consts, *constrain_values(list(leaves), self.spec.in_shardings))
             return jit_p.apply(*given, name=self.spec.name, jaxpr=self.jaxpr, **how), None
+        self.keep_names()
         hides = self.hidden or self.hidden_results
         tree = None if hides else self.out_tree
         where: Any = {"placement": placement, "names": self.argument_names}

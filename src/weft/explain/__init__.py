@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from weft.api.functions import check_callable
 from weft.explain import numerics
 from weft.explain.costs import Costs
 from weft.explain.machine import raise_peaks
@@ -50,6 +51,8 @@ def explain(fun: Callable[..., Any], *, runs: int = RUNS) -> Callable[..., Repor
     [524288.0]
     """
 
+    check_callable("explain", fun, wraps=True)
+
     def explained(*args: Any, **kwargs: Any) -> Report:
         subject = Subject(fun, args, kwargs)
         report = begin_report(subject, runs=True)
@@ -88,8 +91,10 @@ def memory(fun: Callable[..., Any]) -> Callable[..., Report]:
     [('f32[5,4]', 'tanh_slope')]
     """
 
+    check_callable("explain.memory", fun, wraps=True)
+
     def explained(*args: Any, **kwargs: Any) -> Report:
-        subject = Subject(fun, args, kwargs)
+        subject = Subject(fun, args, kwargs, "explain.memory")
         return add_memory(Report(subject.name), subject)
 
     return explained
@@ -112,8 +117,10 @@ def compile(fun: Callable[..., Any]) -> Callable[..., Report]:
     ['tracing', 'lowering', 'compiling']
     """
 
+    check_callable("explain.compile", fun, wraps=True)
+
     def explained(*args: Any, **kwargs: Any) -> Report:
-        subject = Subject(fun, args, kwargs)
+        subject = Subject(fun, args, kwargs, "explain.compile")
         report = begin_report(subject)
         report.add_costs(Costs(subject.module, subject.attribution), None)
         return report

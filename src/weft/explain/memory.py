@@ -93,6 +93,8 @@ def list_live(
     """
     found = []
     for size, identity in module.peak:
+        if not size:
+            continue
         maker = module.by_id.get(identity)
         if maker is None:
             found.append(Live("", size, "", NOWHERE))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import linecache
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from jaxlib import _jax
 
 from weft.api.stages import count_work
 from weft.core import facts
-from weft.core.jaxpr import Eqn, bodies_of
+from weft.core.jaxpr import Eqn, Jaxpr, bodies_of
 from weft.core.source import TRANSPOSE, is_own_file
 from weft.explain.modules import (
     CONTAINERS,
@@ -92,15 +93,29 @@ def is_backward(eqns: Sequence[Eqn]) -> bool:
     return any(TRANSPOSE in eqn.source_info.scope for eqn in eqns)
 
 
-def count_equation(eqn: Eqn) -> Cost:
+def find_reads(jaxpr: Jaxpr) -> set[int]:
+    """Return the ids of the variables that something in a program reads, or that it returns."""
+    found = set(map(id, jaxpr.outvars))
+    for eqn in jaxpr.eqns:
+        found.update(map(id, eqn.invars))
+        for body in bodies_of(eqn):
+            if body.jaxpr is not None:
+                found |= find_reads(body.jaxpr)
+    return found
+
+
+def count_equation(eqn: Eqn, reads: Container[int] | None = None) -> Cost:
     """Return the cost of an equation without our kernels, by XLA's analysis.
 
-    The equation is lowered to the plain operations that the kernels replace.
+    The equation is lowered to the plain operations that the kernels replace. Work for results that
+    nothing reads does not count, if `reads` has the ids of the variables that are read.
     """
     avals = tuple([v.aval for v in eqn.invars])
     name, client = eqn.primitive.name, default_device().client
     with config.scope(native=False, locate_operations=False):
         program = eqn_jaxpr(eqn.primitive, eqn.params, avals)
+        read = [reads is None or id(v) in reads for v in eqn.outvars]
+        program = program.replace(outvars=[*itertools.compress(program.outvars, read)])
         lowered = lower_program(program, (), JitSpec(name), on_device(default_device(), True))
         text = lowered.module.text
         if '"stablehlo.while"' in text:  # compiling finds the number of iterations
@@ -110,10 +125,17 @@ def count_equation(eqn: Eqn) -> Cost:
 
 
 class Attribution:
-    """The origins of the instructions of a module."""
+    """The origins of the instructions of a module.
 
-    def __init__(self, module: CompiledModule, origins: Sequence[Sequence[Eqn]]):
+    `program` is the program that was lowered, if it is known: results that it does not read are
+    no work, even if a kernel computes them.
+    """
+
+    def __init__(
+        self, module: CompiledModule, origins: Sequence[Sequence[Eqn]], program: Jaxpr | None = None
+    ):
         self.module = module
+        self.reads = find_reads(program) if program is not None else None
         self.origins = origins
         self.known: dict[int, tuple[Place, bool, str]] = {}
         self.counted: dict[Eqn, Cost] = {}
@@ -161,7 +183,7 @@ class Attribution:
     def count(self, eqn: Eqn) -> Cost:
         """Return the cost of an equation without our kernels."""
         if eqn not in self.counted:
-            self.counted[eqn] = count_equation(eqn)
+            self.counted[eqn] = count_equation(eqn, self.reads)
         return self.counted[eqn]
 
     def origin(self, instruction: Instruction) -> tuple[Place, bool, str]:

@@ -200,7 +200,8 @@ def memory_table(live: Sequence[Live], memory: dict[str, int]) -> Table:
         for x in live
         if x.bytes * 1000 >= sum(y.bytes for y in live)
     ]
-    note = ", ".join(f"{k} {bytes_text(v)}" for k, v in memory.items())
+    title = lambda k: "cached for later results" if k == "kept" else k
+    note = ", ".join(f"{title(k)} {bytes_text(v)}" for k, v in memory.items())
     return Table("Memory at its peak", ("bytes", "type", "what", "line"), rows, note, 1)
 
 

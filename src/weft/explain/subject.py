@@ -98,7 +98,8 @@ class Subject:
 
     @functools.cached_property
     def attribution(self) -> Attribution:
-        return Attribution(self.module, self.located.lowered._lowered.module.origins)
+        lowered = self.located.lowered._lowered
+        return Attribution(self.module, lowered.module.origins, lowered.prepared)
 
     @property
     def platform(self) -> str:
@@ -174,7 +175,8 @@ def cache_note(happened: Sequence[str], is_retrace: bool) -> str:
         return "compiled: the disk cache is off (enable_compilation_cache)"
     if config.compilation_cache_dir is None and default_directory() is None:
         return "compiled: the disk cache is off (WEFT_CACHE_DIR)"
-    why = "this program is new to it"
-    if is_retrace:
-        why += ", as it was traced for other arguments"
-    return f"compiled: not in the disk cache; {why}, or this machine, jaxlib or XLA_FLAGS are"
+    why = "it was traced for other arguments" if is_retrace else "it is new"
+    return (
+        f"compiled: this program is not in the disk cache; {why}, or the cache has it of another "
+        "machine, jaxlib or XLA_FLAGS"
+    )

@@ -57,6 +57,7 @@ def scale_text(x: float, units: Sequence[str]) -> str:
 
 
 def bytes_text(x: float) -> str:
+    x = float(round(x)) if x >= 1 else x  # shares of a kernel's bytes are fractions
     return scale_text(x, ("B", "kB", "MB", "GB", "TB"))
 
 

@@ -24,7 +24,9 @@ SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B", re.IGNORECASE)
 TIGHTER = 0.9
 MAX_TRIES = 6
 MAX_LISTED = 4  # arrays in an error
-USED = "memory limit"  # key in the memo of a program: the limit that it was planned for
+# Keys in the memo of a program: the limit that it was planned for, and a function that returns the
+# names of its arguments, for errors.
+USED, NAMES = "memory limit", "argument names"
 
 
 def parse_memory(op: str, given: Any) -> int:
@@ -146,7 +148,9 @@ class MemoryLimit(NamedTuple):
         if used <= self.bytes:
             jaxpr.memo[USED, spec] = tried
             return run
-        raise self._refusal(tried.plan(jaxpr, spec, consts), spec, least)
+        names = jaxpr.memo.get(NAMES, tuple)()
+        titles = [*["a value that the function closes over"] * consts, *names]
+        raise self._refusal(tried.plan(jaxpr, spec, consts), spec, least, titles)
 
     def _tighten(self, jaxpr: Jaxpr, spec: Any, consts: int, used: int) -> MemoryLimit | None:
         """Return the limit to try after one whose program uses `used` bytes; None at the end.
@@ -162,15 +166,16 @@ class MemoryLimit(NamedTuple):
         found = self._replace(target=self.bytes, fuses=False)
         return found if self.fuses and found.plan(jaxpr, spec, consts).steps else None
 
-    def _refusal(self, plan: Plan, spec: Any, least: int) -> ValueError:
+    def _refusal(self, plan: Plan, spec: Any, least: int, titles: Sequence[str]) -> ValueError:
         """Return the error for a program that cannot be made to fit."""
         jaxpr = plan.jaxpr
+        named = dict(zip(jaxpr.invars, titles, strict=False))
         ins = sum(v.aval.nbytes for v in jaxpr.invars)
         outs = sum(v.aval.nbytes for v in variables_in(jaxpr.outvars))
         rows = []
         for v, maker in plan.after.live[:MAX_LISTED]:
-            what = describe_line(maker) or "an argument"
-            rows.append(f"{v.aval} {what} ({v.aval.nbytes:,} bytes)")
+            what = describe_line(maker) or named.get(v, "an argument")
+            rows.append(f"{v.aval} of {v.aval.nbytes:,} bytes, {what}")
         shared = count_donatable(jaxpr, spec)
         hint = f"memory={least}"
         if shared:
@@ -181,7 +186,7 @@ class MemoryLimit(NamedTuple):
         return ValueError(
             f"jit: {spec.name} must run within memory={self.bytes:,} bytes; got {least:,} bytes, "
             f"the least that was found{changes}. Arguments have {ins:,} bytes, results {outs:,}. "
-            f"The largest arrays at the peak: {', '.join(rows)}. Hint: {hint}."
+            f"The largest arrays at the peak: {'; '.join(rows)}. Hint: {hint}."
         )
 
 

@@ -36,7 +36,7 @@ from weft.sparsity.coloring import Coloring, list_rows, plan, plan_symmetric
 from weft.sparsity.dependence import State, follow, know
 from weft.sparsity.pattern import Pattern, read_pattern, tidy
 from weft.transforms.jvp import jvp
-from weft.util import check_option, fun_name
+from weft.util import check_option, fun_name, wraps
 
 MODES = ("auto", "forward", "reverse", "both")
 FORMATS = ("bcoo", "bcsr")
@@ -78,7 +78,9 @@ class SparseDerivative:
         self._holomorphic = holomorphic
         self._find_plan = find_plan
         self._format = format
-        self._compiled = jit(self._compute)
+        compute = lambda *args, **kwargs: self._compute(*args, **kwargs)
+        compute.__name__ = f"{op}({fun_name(fun)})"  # users see it as the name of a program
+        self._compiled = jit(compute)
         self.__name__ = fun_name(fun)
 
     @boundary
@@ -243,7 +245,14 @@ def sparse_hessian(
     """
     check_callable("sparse_hessian", fun, wraps=True)
     check_option("sparse_hessian", "coloring", coloring, *COLORINGS)
-    gradient = grad.grad(fun, argnums, has_aux, holomorphic)
+    with_value = grad.make_value_and_grad(
+        "sparse_hessian", fun, argnums, has_aux, holomorphic, False
+    )
+
+    @wraps(fun)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, found = with_value(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
 
     def find_plan(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple:
         matrix = find_pattern(flat, avals, pattern)

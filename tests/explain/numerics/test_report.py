@@ -138,6 +138,15 @@ def test_diff_refuses_results_of_other_shapes():
     one, two = numerics(jnp.sin)(jnp.ones(3)), numerics(jnp.sin)(jnp.ones(2))
     with pytest.raises(ShapeError, match=r"numerics.diff: both reports .*; got \(3,\) and \(2,\)"):
         numerics.diff(one, two)
+    with pytest.raises(TypeError, match=r"numerics.diff: must compare two reports .*; got a int"):
+        numerics.diff(one, 3)
+
+
+def test_a_line_of_one_report_differs_by_nothing():
+    one = numerics(lambda x: jnp.sin(x))(jnp.ones(3))
+    two = numerics(lambda x: jnp.cos(x))(jnp.ones(3))
+    (table,) = [t for t in numerics.diff(one, two).tables if t.title == "Lines"]
+    assert [row[0] for row in table.rows] == [""] * len(table.rows)
 
 
 def test_places_in_a_notebook(monkeypatch):

@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from weft.api.functions import check_callable
 from weft.explain.numerics.difference import Difference, diff
 from weft.explain.numerics.findings import add_remedies, find_findings, find_given
 from weft.explain.numerics.follow import Followed, find_program, follow_program
@@ -53,7 +54,8 @@ def numerics(
     >>> report.findings[0].kind
     'cancellation'
     """
-    is_number = isinstance(tolerance, numbers.Real)
+    check_callable("numerics", fun, wraps=True)
+    is_number = isinstance(tolerance, numbers.Real) and not isinstance(tolerance, bool)
     if tolerance is not None and not (is_number and tolerance > 0):
         raise ValueError(
             f"numerics: tolerance must be a positive number; got {tolerance!r}. "

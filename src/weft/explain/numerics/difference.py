@@ -69,7 +69,8 @@ class Difference(Printed):
         for c in self.lines:
             cells = [ulps_text(x.passed[1]) if x else "" for x in (c.before, c.after)]
             line = c.after or c.before
-            rows.append((ulps_text(c.change), *cells, str(line.place), line.place.text))
+            change = ulps_text(c.change) if c.before and c.after else ""
+            rows.append((change, *cells, str(line.place), line.place.text))
         heads = ("differs by", "error before", "after", "line", "source")
         tables.append(Table("Lines", heads, rows, "" if rows else "No line differs.", 3))
         gone, new = (
@@ -107,6 +108,7 @@ def diff(before: Numerics, after: Numerics) -> Difference:
 
     Raises:
       ShapeError: the reports have results of different numbers or shapes.
+      TypeError: a report is not a `Numerics`.
 
     >>> x = jnp.arange(8.0) * 1.1 + 3000
     >>> before = weft.explain.numerics(lambda x: jnp.mean(x * x) - jnp.mean(x) ** 2)(x)
@@ -114,6 +116,12 @@ def diff(before: Numerics, after: Numerics) -> Difference:
     >>> weft.explain.numerics.diff(before, after).results[0][1] > 1000
     True
     """
+    for report in (before, after):
+        if not isinstance(report, Numerics):
+            raise TypeError(
+                "numerics.diff: must compare two reports of weft.explain.numerics; got a "
+                f"{type(report).__name__}. Hint: numerics.diff(numerics(f)(x), numerics(g)(x))."
+            )
     return Difference(before, after)
 
 

@@ -74,10 +74,16 @@ def allowed_ulps(dtype: Any) -> float:
 
 def high(values: np.ndarray) -> float:
     """Return a high quantile: the value that a fraction `FAIR` of the values reaches."""
-    if not len(values):
-        return 0.0
-    ordered = np.sort(np.nan_to_num(values, nan=0.0, posinf=1e300))
-    return float(ordered[-max(1, math.floor(FAIR * len(ordered)))])
+    return float(high_rows(values[None])[0])
+
+
+def high_rows(values: np.ndarray) -> np.ndarray:
+    """Return a high quantile of each row of a matrix."""
+    count = values.shape[1]
+    if not count:
+        return np.zeros(len(values))
+    ordered = np.sort(np.nan_to_num(values, nan=0.0, posinf=1e300), axis=1)
+    return ordered[:, -max(1, math.floor(FAIR * count))]
 
 
 def is_bad(result: Record) -> bool:
@@ -87,7 +93,7 @@ def is_bad(result: Record) -> bool:
     narrow, wide = result.join("narrow"), result.join("wide")
     if not narrow.any() and high(np.abs(wide)) > 0:
         return True
-    ulps = measure_ulps(result.join("errors"), raise_small(wide, result.dtype), result.dtype)
+    ulps = measure_ulps(result.join("error"), raise_small(wide, result.dtype), result.dtype)
     far = np.nan_to_num(ulps, nan=0.0, posinf=1e300) >= allowed_ulps(result.dtype)
     far |= np.isinf(narrow) & np.isfinite(wide)
     return int(far.sum()) >= max(1, math.floor(FAIR * len(far)))
@@ -109,16 +115,14 @@ def raise_small(values: np.ndarray, dtype: Any) -> np.ndarray:
 
 def measure_growth(record: Record, unit: float) -> tuple[float, float]:
     """Return by how many bits errors grow in an equation, and the relative error after it."""
-    grown, reached, before = 0.0, 0.0, 0
-    for s in record.samples:
-        after = relative(s.errors, s.wide)
-        with np.errstate(all="ignore"):
-            growth = after / np.maximum(s.inherited, unit / 2)
-        turn = s.turns[-1] if s.turns else 0
-        count = max(1, turn - before)  # iterations since the last recorded one
-        grown += count * max(0.0, math.log2(max(high(growth), 1e-300)))
-        reached, before = max(reached, high(after)), turn
-    return grown, reached
+    turns, fields, *_ = record.block
+    after = relative(fields["error"], fields["wide"])
+    with np.errstate(all="ignore"):
+        growth = after / np.maximum(fields["inherited"], unit / 2)
+    last = np.array([t[-1] if t else 0 for t in turns])
+    counts = np.maximum(1, np.diff(last, prepend=0))  # iterations since the last recorded one
+    bits = np.maximum(0.0, np.log2(np.maximum(high_rows(growth), 1e-300)))
+    return float(counts @ bits), float(high_rows(after).max(initial=0.0))
 
 
 def find_findings(records: Sequence[Record], results: Sequence[Record]) -> list[Finding]:
@@ -206,7 +210,7 @@ def find_losses(records: Sequence[Record], bad: Sequence[Record]) -> list[Findin
     """Return the lines at which the precision of bad results was lost, the worst first."""
     unit = min(float(dtypes.finfo(dtypes.real_dtype(r.dtype)).eps) for r in bad)
     least = min(allowed_ulps(r.dtype) for r in bad) * unit
-    final = max(high(relative(r.join("errors"), r.join("wide"))) for r in bad)
+    final = max(high(relative(r.join("error"), r.join("wide"))) for r in bad)
     needed = max(least / 4, min(final, 1.0) / MAX_DISTANCE)
     lines: dict[Place, tuple[float, Record]] = {}
     for r in records:
@@ -242,7 +246,7 @@ def describe_loss(record: Record, grown: float, unit: float) -> Finding:
             text = f"{name} rounds to {record.dtype}, of {count_bits(record.dtype)} bits"
     else:
         kind, text = "growth", f"{name} makes relative errors of its operands larger"
-    count = len({s.turns for s in record.samples})
+    count = len(set(record.block.turns))
     if count > 1:
         text += f", over {count} recorded iterations"
     text += f" ({after:.1f} digits)"
@@ -279,20 +283,23 @@ class Birth(NamedTuple):
 def find_births(records: Sequence[Record], fact: str) -> list[Birth]:
     """Return where NaN ("nans") or infinities ("infs") began, in the order of the run."""
     found = []
-    for record, sample in list_in_order(records):
-        if sample.facts[fact] > 0 and not sample.facts[fact + "_in"]:
-            found.append(Birth(record, sample))
-    return found
+    for record in records:
+        facts = record.block.facts
+        born = np.flatnonzero((facts[fact] > 0) & (facts[fact + "_in"] == 0))
+        found += [Birth(record, record.samples[i]) for i in born]
+    return sorted(found, key=lambda b: b.record.rank(b.sample))
 
 
 def find_special(records: Sequence[Record], results: Sequence[Record]) -> list[Finding]:
     """Return where the NaN and the infinities of results began."""
-    order = list_in_order(records)
     nans = sum(r.total("nans") for r in results)
     infs = sum(r.total("infs") for r in results)
     born_nans = find_births(records, "nans")
     born_infs = find_births(records, "infs")
-    found = []
+    found: list[Finding] = []
+    if not (nans and born_nans) and not (infs and born_infs):
+        return found
+    order = list_in_order(records)
     if nans and born_nans:
         birth = born_nans[0]
         made = next((b for b in born_infs if comes_before(b, birth, order)), None)
@@ -306,7 +313,7 @@ def find_special(records: Sequence[Record], results: Sequence[Record]) -> list[F
             text = f"{name} makes NaN{describe_turn(birth.sample)}"
             where = birth.record.site
             found.append(Finding("nan", where.place, text, "", 1e3, where.backward))
-    elif infs and born_infs:
+    else:
         birth = born_infs[0]
         vanished = find_vanished(birth, order)
         also = f", and {birth.record.site.operation} at {birth.record.site.place} makes an infinity"
@@ -388,9 +395,9 @@ def find_hidden(records: Sequence[Record], results: Sequence[Record]) -> list[Fi
     """Return findings for NaN values that a later line hides, so that no result has them."""
     if any(r.total("nans") for r in results):
         return []
-    order = list_in_order(records)
     found = []
     for birth in find_births(records, "nans")[:1]:
+        order = list_in_order(records)
         later = order[[id(s) for _, s in order].index(id(birth.sample)) :]
         hide = next((r for r, s in later if s.facts["nans_in"] and not s.facts["nans"]), None)
         if hide is not None and birth.record.site.place != NOWHERE:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.api.jit import jit
-from weft.core.facts import Runs
-from weft.core.jaxpr import Jaxpr, Literal, bodies_of
+from weft.core.facts import Cost, Runs
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of
 from weft.core.trace import typed_values
 from weft.cpu.flags import HAS_OLDER_LOOPS, OLDER_LOOPS
 from weft.explain.numerics.loops import walk_eqns
@@ -110,12 +110,20 @@ def choose_options(jaxpr: Jaxpr, platform: str) -> dict[str, Any] | None:
         return None
     eqns = [*walk_eqns(jaxpr)]
     loops = any(b.runs is Runs.LOOP for eqn in eqns for b in bodies_of(eqn))
-    wide = any(is_wide(v.aval.dtype) for eqn in eqns for v in eqn.outvars if is_followed(v.aval))
+    factors = any(
+        eqn.primitive.cost is Cost.LIBRARY and any(map(is_wide, dtypes_of(eqn))) for eqn in eqns
+    )
     # The newer way to write loops makes functions of the parts of a loop, and calls one for each of
-    # its uses. In the long sums of pairs the calls multiply: the pairs of a Cholesky factor of
-    # 3 x 3 took 80 s to run.
-    older = dict([OLDER_LOOPS] if wide and HAS_OLDER_LOOPS else [])
+    # its uses. In the residuals of a factorization the calls multiply: the pairs of a Cholesky
+    # factor of 3 x 3 took 80 s to run. The older way writes the parts again for each use, which
+    # took minutes and 7 GB for four products of small matrices in pairs.
+    older = dict([OLDER_LOOPS] if factors and HAS_OLDER_LOOPS else [])
     return {**(QUICK if loops else {}), **older} or None
+
+
+def dtypes_of(eqn: Eqn) -> list[Any]:
+    """Return the dtypes of the results of an equation that are followed."""
+    return [v.aval.dtype for v in eqn.outvars if is_followed(v.aval)]
 
 
 def make_follower(jaxpr: Jaxpr, match: Any = None) -> Follower:
@@ -140,10 +148,5 @@ def make_follower(jaxpr: Jaxpr, match: Any = None) -> Follower:
 def read_records(tape: Tape, vector: np.ndarray) -> list[Record]:
     """Return the record of each equation on a tape."""
     places = order_sites(tape.layout)
-    found: dict[int, Record] = {}
-    for item, sample in read_tape(tape.layout, vector):
-        record = found.get(id(item))
-        if record is None:
-            record = found[id(item)] = Record(item, places[id(item)])
-        record.samples.append(sample)
-    return list(found.values())
+    found = read_tape(tape.layout, vector)
+    return [Record(item, block, places[id(item)]) for item, block in found]

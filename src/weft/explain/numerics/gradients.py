@@ -154,8 +154,9 @@ def check_gradients(program: Any, values: Sequence[Any]) -> list[Disagreement]:
 
     vector = np.asarray(jit(fun)(*typed_values(values, jaxpr.invars))[0])
     worst: dict[tuple[Place, str, str], float] = {}
-    for item, errors in read_tape(tape.layout, vector):
-        for rule, error in zip(("forward", "reverse"), errors, strict=True):
+    for item, rows in read_tape(tape.layout, vector):
+        # of all iterations, the largest; NaN if one is NaN
+        for rule, error in zip(("forward", "reverse"), rows.max(0), strict=True):
             key = item.site.place, item.operation, rule
             off = np.inf if np.isnan(error) else float(error)
             if off > TOLERANCE and item.site.place is not NOWHERE:

@@ -40,6 +40,7 @@ from weft.explain.numerics.values import (
     Value,
     find_error,
     is_followed,
+    is_wide,
     plan_operation,
     plan_sampling,
     shorten_shape,
@@ -114,20 +115,64 @@ def plan_lattice(shape: Sequence[int], steps: Sequence[int], limit: int) -> Latt
     return Lattice(shape, steps, max(1, -(-size // limit)))
 
 
+class Exact(NamedTuple):
+    """The values of an operand that is a constant of the program. It has no part of a tape."""
+
+    values: np.ndarray
+
+
+class Kept(NamedTuple):
+    """The part of a tape for a small array that equations read: all its values, for each field."""
+
+    count: int
+    fields: Sequence[str]
+
+    @property
+    def size(self) -> int:
+        return len(self.fields) * self.count
+
+
+class Operand(NamedTuple):
+    """An operand of an equation whose values are all on the tape.
+
+    Attributes:
+      item: the part of the tape that has its values.
+      alike: True if each element of the result is computed from the same element of the operand.
+    """
+
+    item: Any
+    alike: bool
+
+
 class Sampled(NamedTuple):
     """The part of a tape for one equation: `count` numbers for each field, then the facts.
 
-    Results of rewrites, if any, stand between the fields and the facts.
+    Results of rewrites, if any, stand between the fields and the facts. Facts and fields that are
+    not on the tape are computed when it is read: see `samples.derive_fields`.
+
+    Attributes:
+      site: the equation.
+      count: the number of samples.
+      lattice: their places in the result.
+      more: the number of rewrites; each has results in both types.
+      fields: the names of the fields that are on the tape.
+      operands: if all values of the result and of the operands are on the tape, the operands; else
+        None. With them, no facts are on the tape.
+      adds: True if the result is the sum or the difference of the first two operands.
     """
 
     site: Any
     count: int
     lattice: Lattice
-    more: int = 0  # number of rewrites; each has results in both types
+    more: int = 0
+    fields: Sequence[str] = FIELDS
+    operands: Sequence[Operand] | None = None
+    adds: bool = False
 
     @property
     def size(self) -> int:
-        return (len(FIELDS) + 2 * self.more) * self.count + len(FACTS)
+        facts = len(FACTS) if self.operands is None else 0
+        return (len(self.fields) + 2 * self.more) * self.count + facts
 
 
 class Looped(NamedTuple):
@@ -171,11 +216,39 @@ class Tape:
         self.layout: list[Any] = []
         self.parts: list[Callable[[], Any]] = []
         self.tops: dict[int, tuple[Any, Any]] = {}  # by the id of an array: see `find_top`
+        self.specials: dict[int, tuple[Any, Any]] = {}  # the same: see `count_special`
+        # The parts that have all values of an array, by its id. The array is kept, and so its id.
+        self.kept: dict[int, tuple[Any, Any]] = {}
 
     def add(self, item: Any, part: Callable[[], Any]) -> None:
         """Append a part to the plan. `part` returns a vector of `item.size` numbers."""
         self.layout.append(item)
         self.parts.append(part)
+
+    def note(self, x: Any, item: Any) -> None:
+        """Note that a part has all values of an array."""
+        self.kept[id(x)] = x, item
+
+    def keep(self, value: Value, aval: ShapedArray) -> Any:
+        """Return the part that has all values of an array, after adding one if there is none."""
+        x = value.narrow
+        if isinstance(x, int | float | np.generic | np.ndarray):
+            return Exact(np.asarray(x, aval.dtype).astype(F64).ravel())
+        if id(x) not in self.kept:
+            fields = list_fields(value)
+            item = Kept(math.prod(aval.shape), fields)
+            self.note(x, item)
+            self.add(item, lambda: read_value(value, fields))
+        return self.kept[id(x)][1]
+
+    def count_special(self, x: Any) -> tuple[Any, Any]:
+        """Return the numbers of NaN and of infinities of a small array, counted in one sum."""
+        if id(x) not in self.specials:
+            code = jnp.where(jnp.isinf(x), 2.0**32, jnp.isnan(x).astype(F64))
+            both = jnp.sum(code)
+            infs = jnp.floor(both / 2.0**32)
+            self.specials[id(x)] = x, (both - infs * 2.0**32, infs)
+        return self.specials[id(x)][1]
 
     def find_top(self, x: Any) -> Any:
         """Return the largest absolute value of an array, or NaN if an element is NaN.
@@ -190,11 +263,30 @@ class Tape:
         """Remove all parts."""
         self.layout.clear()
         self.parts.clear()
+        self.kept.clear()
 
     def write(self) -> Any:
         """Compute all parts, and return the tape as one vector."""
         self.tops.clear()
+        self.specials.clear()
         return join_vectors([part() for part in self.parts])
+
+
+def list_fields(value: Value) -> Sequence[str]:
+    """Return the fields that a value has on the tape."""
+    if value.beside is None:
+        return FIELDS[:1]
+    return FIELDS[:3] if is_wide(typeof(value.narrow).dtype) else FIELDS[:2]
+
+
+def read_value(value: Value, fields: Sequence[str]) -> Any:
+    """Return fields of all elements of a value as one vector."""
+    readers = {
+        "narrow": lambda: value.narrow,
+        "wide": lambda: widen_value(value),
+        "error": lambda: jnp.abs(find_error(value)),
+    }
+    return jnp.concatenate([to_numbers(readers[f]()) for f in fields])
 
 
 def join_vectors(parts: Sequence[Any]) -> Any:
@@ -287,6 +379,8 @@ class Recorder:
             aval = typeof(x)
             if self.zero is None or type(aval) is not ShapedArray:
                 pass
+            elif not self.records and not is_wide(aval.dtype):
+                pass  # nothing is recorded that has to agree with it, except for pairs
             elif dtypes.is_float(aval.dtype):
                 bits = np.dtype(f"uint{8 * aval.dtype.itemsize}")
                 whole = lax.bitcast_convert_type(x, bits) ^ self.zero.astype(bits)
@@ -331,19 +425,22 @@ class Recorder:
         self.sites.append(site)
         look = Look(eqn, operation, ins, outs, sampling, limit)
         given = [(r, [read(a) for a in r.leaves]) for r in remedies]
-        count = look.lattice.count
+        item = Sampled(site, look.lattice.count, look.lattice, len(given), ())
+        if exact is None:
+            item = look.plan_fields(item, tape, limit)
 
         def part() -> Any:
-            fields = look.read_fields() if exact is None else [jnp.zeros(count, F64)] * len(FIELDS)
-            facts = (
-                [*look.read_facts(tape), jnp.zeros((), F64)]
-                if exact is None
-                else look.read_wraps(exact)
-            )
             more = [x for r, leaves in given for x in look.try_rewrite(r, leaves)]
-            return jnp.concatenate([*fields, *more, jnp.stack(facts)])
+            vectors = [*look.read_fields(item.fields), *more]
+            if exact is not None:
+                vectors.append(jnp.stack(look.read_wraps(exact)))
+            elif item.operands is None:
+                vectors.append(jnp.stack([*look.read_facts(tape), jnp.zeros((), F64)]))
+            return jnp.concatenate(vectors)
 
-        tape.add(Sampled(site, count, look.lattice, len(given)), part)
+        tape.add(item, part)
+        if item.operands is not None:
+            tape.note(outs[which].narrow, item)
 
     # --- control flow ---
 
@@ -465,15 +562,55 @@ class Look:
         """Return the parts of the operands."""
         return [v.take(s) for v, s in zip(self.ins, self.sampling.operands, strict=True)]
 
-    def read_fields(self) -> list:
-        """Return the vectors of the record, in the order of FIELDS."""
+    def plan_fields(self, item: Sampled, tape: Tape, limit: int) -> Sampled:
+        """Return the part of the tape with the fields that it must have, and with the operands.
+
+        If the result and all operands are small, all their values are on the tape once, and most
+        fields and facts are computed on the host. Otherwise the device computes them.
+        """
+        size = math.prod(typeof(self.out.narrow).shape)
+        followed = [
+            (v, e.aval) for v, e in zip(self.ins, self.eqn.invars, strict=True)
+            if is_followed(typeof(v.narrow))
+        ]  # fmt: skip
+        avals = [self.eqn.outvars[self.which].aval, *[a for _, a in followed]]
+        is_small = all(dtypes.is_float(a.dtype) and a.size <= limit for a in avals)
+        if item.count != size or not is_small:
+            return item._replace(fields=FIELDS)
+        prim, names = self.eqn.primitive, ["narrow"]
+        if self.operation is not None:
+            names += ["wide", "error"] if self.operation.paired else ["wide"]
+            if prim.elements not in (Elements.CHOSEN, Elements.PLACED):
+                names.append("added")
+            if self.sums_terms:
+                names.append("scale")
+        shape, by_element = typeof(self.out.narrow).shape, prim.memoize_type
+        operands = [
+            Operand(tape.keep(v, a), by_element and typeof(v.narrow).shape == shape)
+            for v, a in followed
+        ]
+        return item._replace(fields=tuple(names), operands=operands, adds=self.adds)
+
+    def read_fields(self, names: Sequence[str] = FIELDS) -> list:
+        """Return the vectors of the record, for the names of fields."""
         ins, out = self.take_operands(), self.out.take(self.sampling.result)
-        error = jnp.abs(self.sample(find_error(out)))
-        narrow, wide = self.sample(out.narrow), self.sample(widen_value(out))
-        if self.operation is not None and self.operation.paired:
-            wide = jnp.where(self.mark_vanished(ins, narrow), TINY, wide)
-        added, scale = self.read_added(ins, out), self.read_scale(ins)
-        return [narrow, wide, error, added, scale, self.read_inherited(ins, out)]
+        narrow = self.sample(out.narrow)
+
+        def read_wide() -> Any:
+            wide = self.sample(widen_value(out))
+            if self.operation is None or not self.operation.paired:
+                return wide
+            return jnp.where(self.mark_vanished(ins, narrow), TINY, wide)
+
+        readers = {
+            "narrow": lambda: narrow,
+            "wide": read_wide,
+            "error": lambda: jnp.abs(self.sample(find_error(out))),
+            "added": lambda: self.read_added(ins, out),
+            "scale": lambda: self.read_scale(ins),
+            "inherited": lambda: self.read_inherited(ins, out),
+        }
+        return [readers[name]() for name in names]
 
     def mark_vanished(self, ins: Sequence[Value], narrow: Any) -> Any:
         """Return where a result is 0 because it underflows. Pairs have the range of float64."""
@@ -522,23 +659,33 @@ class Look:
 
         The ratio of this sum to the result tells how many digits cancel.
         """
-        prim, operation = self.eqn.primitive, self.operation
         nothing = jnp.zeros(self.lattice.count, F64)
-        if operation is None or prim.elements is not Elements.NEW:
-            return nothing
-        if isinstance(prim, Elementwise):
-            if prim.linear is not Linearity.JOINT or len(self.ins) < 2:
-                return nothing
+        if self.adds:
             sizes = [jnp.abs(to_numbers(v.narrow)) for v in ins[:2]]
             stride = self.lattice.stride
             return sum(x[::stride] if len(x) > 1 else x[0] for x in sizes) + nothing
-        if prim.cost not in (Cost.REDUCTION, Cost.CONTRACTION):
-            return nothing
+        return self.sample(self.run_part(ins, jnp.abs)) if self.sums_terms else nothing
+
+    @property
+    def adds(self) -> bool:
+        """True if the result is the sum or the difference of the first two operands."""
+        prim = self.eqn.primitive
+        if self.operation is None or prim.elements is not Elements.NEW:
+            return False
+        joint = isinstance(prim, Elementwise) and prim.linear is Linearity.JOINT
+        return joint and len(self.ins) >= 2
+
+    @property
+    def sums_terms(self) -> bool:
+        """True if each element of the result is a sum of many terms."""
+        prim = self.eqn.primitive
+        if self.operation is None or prim.elements is not Elements.NEW:
+            return False
+        if isinstance(prim, Elementwise) or prim.cost not in (Cost.REDUCTION, Cost.CONTRACTION):
+            return False
         avals, outs = [v.aval for v in self.eqn.invars], [v.aval for v in self.eqn.outvars]
         axes = prim.label_axes(avals, outs, **self.eqn.params)
-        if axes.linear is Linearity.NONE and prim.cost is not Cost.CONTRACTION:
-            return nothing
-        return self.sample(self.run_part(ins, jnp.abs))
+        return axes.linear is not Linearity.NONE or prim.cost is Cost.CONTRACTION
 
     def read_inherited(self, ins: Sequence[Value], out: Value) -> Any:
         """Return, for each sample, the largest relative error of the operands."""
@@ -602,15 +749,21 @@ def measure_facts(x: Any, given: Sequence[Any], tape: Tape) -> list:
     """
     count = lambda mask: jnp.sum(mask).astype(F64)
 
+    def find_largest() -> Any:
+        size = jnp.abs(x)
+        return jnp.max(jnp.where(jnp.isfinite(size), size, 0), initial=0.0).astype(F64)
+
     def count_all() -> list:
         nans = [count(jnp.isnan(v)) for v in (x, *given)]
         infs = [count(jnp.isinf(v)) for v in (x, *given)]
-        size = jnp.abs(x)
-        largest = jnp.max(jnp.where(jnp.isfinite(size), size, 0), initial=0.0).astype(F64)
-        return [nans[0], infs[0], sum(nans[1:], NOTHING), sum(infs[1:], NOTHING), largest]
+        inside = sum(nans[1:], NOTHING), sum(infs[1:], NOTHING)
+        return [nans[0], infs[0], *inside, find_largest()]
 
     if x.size <= SAMPLES[0]:
-        return count_all()
+        nans, infs = tape.count_special(x)
+        inside = [tape.count_special(v) for v in given]
+        before = [sum([pair[i] for pair in inside], NOTHING) for i in (0, 1)]
+        return [nans, infs, *before, find_largest()]
     tops = list(map(tape.find_top, (x, *given)))
     finite = jnp.all(jnp.isfinite(jnp.stack(tops)))
     zero = jnp.zeros((), F64)
@@ -635,6 +788,12 @@ def record_result(number: int, out: Value, tape: Tape) -> None:
     if not is_followed(aval) or not aval.size:
         return
     steps = [1] * len(aval.shape)
+    if dtypes.is_float(aval.dtype) and aval.size <= 4 * SAMPLES[0] and out.part is None:
+        lattice = plan_lattice(aval.shape, steps, 4 * SAMPLES[0])
+        names = list_fields(out)
+        item = Sampled(Output(number, aval), lattice.count, lattice, 0, names, ())
+        tape.add(item, lambda: read_value(out, names))
+        return
     if out.part is not None:
         steps, limit = list(out.part.steps), SAMPLES[0]
     else:

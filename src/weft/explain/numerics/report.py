@@ -154,10 +154,10 @@ def make_line(place: Place, backward: bool, group: Sequence[Record]) -> LineErro
     added = [find_spread(r.added_ulps) for r in group]
     passed = [find_spread(r.ulps) for r in group]
     worst = max((r.worst() for r in group), key=lambda x: x[0])
-    facts = [s.facts for r in group for s in r.samples]
+    facts = [r.block.facts for r in group]
     dtype = min((r.dtype for r in group), key=lambda d: float(dtypes.finfo(d).max))
     info = dtypes.finfo(dtypes.real_dtype(dtype))
-    largest = max(f["largest"] for f in facts)
+    largest = max(float(f["largest"].max(initial=0.0)) for f in facts)
     sizes = np.abs(np.concatenate([r.join("narrow") for r in group]))
     smallest = float(sizes[sizes > 0].min(initial=math.inf))
     nonzero = largest > 0 and math.isfinite(smallest)
@@ -172,7 +172,7 @@ def make_line(place: Place, backward: bool, group: Sequence[Record]) -> LineErro
         largest, smallest if nonzero else 0.0,
         math.log10(top / largest) if nonzero else math.inf,
         math.log10(smallest / tiny) if nonzero else math.inf,
-        int(sum(f["nans"] for f in facts)), int(sum(f["infs"] for f in facts)),
+        int(sum(f["nans"].sum() for f in facts)), int(sum(f["infs"].sum() for f in facts)),
         dtype, group[-1].join("narrow"),
     )  # fmt: skip
 
