@@ -1055,7 +1055,7 @@ neg_p.series = lambda k, xs, ys: [None if xs[0][k] is None else neg(xs[0][k])]
 
 abs_p.operation, sign_p.operation = "stablehlo.abs", "stablehlo.sign"
 max_p.operation, min_p.operation = "stablehlo.maximum", "stablehlo.minimum"
-div_p.operation = "stablehlo.divide"
+div_p.operation, clamp_p.operation = "stablehlo.divide", "stablehlo.clamp"
 square_p.form, one_minus_square_p.form = Form.POWER, Form.COMPLEMENT
 
 for _prim in (
