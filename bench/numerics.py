@@ -2,7 +2,7 @@
 
     python bench/numerics.py [name ...]
 
-Prints a row of the table in docs/numerics.md for each function: the least CPU time of a run of the
+Prints a row of the table in docs/numerics.md for each function: the least time of a run of the
 function, the least of a run beside the wide run, and their ratio. The two are timed in turns. The
 time to read the record is not in it: docs/numerics.md gives it apart.
 """
@@ -20,7 +20,7 @@ from weft.explain.numerics.remedies import find_remedies
 from weft.explain.subject import Subject
 
 TURNS = 20
-LEAST = 0.05  # seconds of CPU time in a turn; shorter runs are repeated
+LEAST = 0.05  # seconds of a turn; shorter runs are repeated
 
 
 def draw(*shape):
@@ -131,25 +131,25 @@ def make_runs(fun, args):
 
 
 def count_repeats(run):
-    """Return how often to call a function, so that the CPU time reaches LEAST."""
+    """Return how often to call a function, so that the time reaches LEAST."""
     run()
-    start, count = time.process_time(), 0
-    while time.process_time() - start < LEAST:
+    start, count = time.perf_counter(), 0
+    while time.perf_counter() - start < LEAST:
         run()
         count += 1
     return count
 
 
 def measure(runs):
-    """Return the least CPU milliseconds of a call of each function, timed in turns."""
+    """Return the least milliseconds of a call of each function, timed in turns."""
     repeats = [count_repeats(run) for run in runs]
     least = [np.inf] * len(runs)
     for _ in range(TURNS):
         for i, (run, count) in enumerate(zip(runs, repeats, strict=True)):
-            start = time.process_time()
+            start = time.perf_counter()
             for _ in range(count):
                 run()
-            least[i] = min(least[i], 1e3 * (time.process_time() - start) / count)
+            least[i] = min(least[i], 1e3 * (time.perf_counter() - start) / count)
     return least
 
 
