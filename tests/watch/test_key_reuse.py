@@ -8,7 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import debug_key_reuse, jit, lax, random
+from weft import debug_key_reuse, jit, lax, nn, random
 from weft.control.jit import jit_p
 from weft.core.primitive import Primitive
 from weft.errors import KeyReuseError
@@ -411,8 +411,82 @@ def test_nothing_is_looked_at_when_it_is_off(monkeypatch):
     f = weft.jit(lambda k: random.bits(k))
     assert f(key) == f(key) == random.bits(key)
     assert random.clone(key) is key
-    text = str(weft.make_jaxpr(lambda k: random.bits(random.clone(k)))(key))
-    assert "clone" not in text
+
+
+ONES, SHAPE = jnp.ones(4), (3,)
+# Calls of every sampler, by all of its ways: bounds that are near, far, or of both kinds.
+DRAWS = {
+    "ball": lambda k: random.ball(k, 3, shape=SHAPE),
+    "bernoulli": lambda k: random.bernoulli(k, 0.3, SHAPE),
+    "beta": lambda k: random.beta(k, 0.01 * ONES, 3.0),
+    "binomial": lambda k: random.binomial(k, 1e6 * ONES, jnp.array([1e-6, 0.3, 0.9, 0.5])),
+    "bits": lambda k: random.bits(k, SHAPE, "uint8"),
+    "categorical": lambda k: random.categorical(k, ONES, shape=SHAPE),
+    "categorical_apart": lambda k: random.categorical(k, ONES, shape=SHAPE, replace=False),
+    "cauchy": lambda k: random.cauchy(k, SHAPE),
+    "chisquare": lambda k: random.chisquare(k, ONES),
+    "choice": lambda k: random.choice(k, 5, SHAPE),
+    "choice_apart": lambda k: random.choice(k, 5, SHAPE, replace=False),
+    "choice_p": lambda k: random.choice(k, 4, SHAPE, p=ONES / 4),
+    "choice_p_apart": lambda k: random.choice(k, 4, SHAPE, p=ONES / 4, replace=False),
+    "dirichlet": lambda k: random.dirichlet(k, ONES, SHAPE),
+    "double_sided_maxwell": lambda k: random.double_sided_maxwell(k, 0.0, 1.0, SHAPE),
+    "exponential": lambda k: random.exponential(k, SHAPE),
+    "f": lambda k: random.f(k, 2.0, 3.0, SHAPE),
+    "fold_in": lambda k: random.fold_in(k, 3),
+    "gamma": lambda k: random.gamma(k, 0.01 * ONES),
+    "generalized_normal": lambda k: random.generalized_normal(k, 2.0, SHAPE),
+    "geometric": lambda k: random.geometric(k, 0.3, SHAPE),
+    "gumbel": lambda k: random.gumbel(k, SHAPE, mode="high"),
+    "laplace": lambda k: random.laplace(k, SHAPE),
+    "loggamma": lambda k: random.loggamma(k, ONES),
+    "logistic": lambda k: random.logistic(k, SHAPE),
+    "lognormal": lambda k: random.lognormal(k, shape=SHAPE),
+    "maxwell": lambda k: random.maxwell(k, SHAPE),
+    "multinomial": lambda k: random.multinomial(k, 10, ONES / 4),
+    "multivariate_normal": lambda k: random.multivariate_normal(k, ONES, jnp.eye(4), SHAPE),
+    "normal": lambda k: random.normal(k, SHAPE, complex),
+    "orthogonal": lambda k: random.orthogonal(k, 3),
+    "pareto": lambda k: random.pareto(k, 2.0, SHAPE),
+    "permutation": lambda k: random.permutation(k, jnp.ones((3, 4)), 1, independent=True),
+    "poisson": lambda k: random.poisson(k, jnp.array([0.1, 30.0, 1e7])),
+    "rademacher": lambda k: random.rademacher(k, SHAPE),
+    "randint": lambda k: random.randint(k, SHAPE, 0, 200, "uint8"),
+    "rayleigh": lambda k: random.rayleigh(k, 2.0, SHAPE),
+    "split": lambda k: random.split(k, 3),
+    "t": lambda k: random.t(k, 2.0, SHAPE),
+    "triangular": lambda k: random.triangular(k, 0.0, 1.0, 2.0, SHAPE),
+    "truncated_normal": lambda k: random.truncated_normal(k, -1.0, 1.0, SHAPE),
+    "truncated_far": lambda k: random.truncated_normal(k, 5.0, 9.0, SHAPE),
+    "truncated_both": lambda k: random.truncated_normal(k, jnp.array([0.0, 5.0]), 9.0),
+    "uniform": lambda k: random.uniform(k, SHAPE, minval=2 * jnp.ones(3), maxval=3.0),
+    "wald": lambda k: random.wald(k, 2.0, SHAPE),
+    "weibull_min": lambda k: random.weibull_min(k, 2.0, 3.0, SHAPE),
+    "glorot_normal": lambda k: nn.initializers.glorot_normal()(k, (4, 4)),
+    "init_truncated": lambda k: nn.initializers.truncated_normal()(k, (4, 4)),
+    "init_orthogonal": lambda k: nn.initializers.orthogonal()(k, (4, 4)),
+}
+NO_DRAWS = {"Key", "PRNGKey", "clone", "key", "key_data", "key_dtype", "key_impl", "wrap_key_data"}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_samplers_use_their_key_once(name, caplog):
+    """A key that a sampler draws from twice would be told of where it is called, as a mistake."""
+    key = random.key(len(name))
+    with debug_key_reuse():
+        DRAWS[name](random.key(0))
+    jit(DRAWS[name])(key)
+    DRAWS[name](key)
+    assert not caplog.records
+
+
+def test_every_sampler_is_in_the_table():
+    assert set(random.__all__) - NO_DRAWS <= set(DRAWS)
+
+
+def test_a_clone_in_a_program_is_no_mistake(caplog):
+    jit(lambda k: random.normal(k) + random.normal(random.clone(k)))(random.key(0))
+    assert not caplog.records
 
 
 def test_the_names_of_jax():

@@ -24,6 +24,7 @@ from weft.random.sampling import (
     read_arguments,
     require_count,
     sampler,
+    spread_uniform,
     step_towards,
     widen_floats,
 )
@@ -256,9 +257,10 @@ def truncated_normal(
     a, b = (lower, upper) if near else (jnp.where(far, -1, lower), jnp.where(far, 1, upper))
     root = literal(math.sqrt(2), dtype)
     a, b = lax.erf(lax.div(a, root)), lax.erf(lax.div(b, root))
-    out = lax.mul(root, fast_erf_inv(draw_uniform(op, key, shape, dtype, a, b)))
+    unit = draw_uniform(op, key, shape, dtype)
+    out = lax.mul(root, fast_erf_inv(spread_uniform(op, unit, a, b)))
     if not near:
-        tail = lambda: draw_tail(key, shape, dtype, left, lower, upper)
+        tail = lambda: find_in_tail(unit, left, lower, upper)
         out = jnp.where(far, cond(jnp.any(far), tail, lambda: out), out)
     # rounding must not take it to the bounds, or past them
     least = lax.nextafter(lax.stop_gradient(low), literal(highest_float(found), found))
@@ -269,18 +271,16 @@ def truncated_normal(
 FAR = 3  # above this x, float32 has few numbers between erf(x) and 1
 
 
-def draw_tail(
-    key: Words, shape: tuple[int, ...], dtype: np.dtype, left: Any, lower: Any, upper: Any
-) -> Any:
-    """Draw normal numbers in (lower, upper), of one sign and FAR from 0; other bounds give some.
+def find_in_tail(unit: Any, left: Any, lower: Any, upper: Any) -> Any:
+    """Return normal numbers in (lower, upper), of one sign and FAR from 0; other bounds give some.
+
+    Each is made from a uniform number in [0, 1).
 
     The logarithm of the probability of a number beyond x falls from `lower` on as -e, where e is
     exponential. Newton's method finds x of it: the slope is the inverse of Mills' ratio.
     """
-    wide = np.promote_types(dtype, np.float32)
-    u, lower, upper = (
-        x.astype(wide) for x in (draw_uniform("truncated_normal", key, shape, dtype), lower, upper)
-    )
+    wide = np.promote_types(unit.dtype, np.float32)
+    u, lower, upper = (x.astype(wide) for x in (unit, lower, upper))
     a = jnp.maximum(jnp.where(left, -upper, lower), FAR)
     b = jnp.maximum(jnp.where(left, -lower, upper), FAR)
 
@@ -292,7 +292,7 @@ def draw_tail(
     x = jnp.sqrt(a * a + 2 * e)
     for _ in range(4):
         x = x - (fall(x) - e) * mills_ratio(x)
-    return jnp.where(left, -x, x).astype(dtype)
+    return jnp.where(left, -x, x).astype(unit.dtype)
 
 
 def mills_ratio(x: Any) -> Any:

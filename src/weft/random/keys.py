@@ -18,6 +18,7 @@ import numpy as np
 import weft.numpy as jnp
 from weft import dtypes
 from weft.core.aval import is_valid_value, typeof
+from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError
 from weft.lax.values import put_on_device
 from weft.numpy.promotion import as_array, shape_of
@@ -447,7 +448,7 @@ def clone(key: ArrayLike) -> Array:
     Array(True, dtype=bool)
     """
     words = read_words("clone", key)
-    if config.debug_key_reuse:
+    if config.debug_key_reuse or isinstance(words.data, Tracer):  # in programs, hints look for it
         return wrap_like(key, random_clone_p.apply(words.data)[0], words.dtype)
     return require_alive(key) if is_typed(key) else words.data
 

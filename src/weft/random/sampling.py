@@ -264,14 +264,20 @@ def draw_uniform(
         if low < high <= float(dtypes.cast_on_host(last, dtype)):
             x = min(x, layout.literal(float(step_towards(high, low, dtype)), dtype))
         return layout.reshape(then(x), shape)
+    return then(spread_uniform(op, x, low, high))
+
+
+def spread_uniform(op: str, x: Any, low: Any, high: Any) -> Any:
+    """Return floats in [low, high) from floats in [0, 1)."""
+    shape = x.shape
     if not shape:  # one draw, which bounds of any shape may scale
         shape = choose_shape(op, None, low, high)
         x = layout.broadcast_in_dim(x, shape, ())
     choose_shape(op, shape, low, high, more="minval and maxval")
-    low, high = broadcast_bounds(op, shape, dtype, low, high)
+    low, high = broadcast_bounds(op, shape, x.dtype, low, high)
     start, end = (stop_gradient_p.apply(v)[0] for v in (low, high))
     last = select(lt(start, end), nextafter(end, start), start)  # a sum may be rounded to `high`
-    return then(max(low, min(add(mul(x, sub(high, low)), low), last)))
+    return max(low, min(add(mul(x, sub(high, low)), low), last))
 
 
 def step_towards(x: float, y: float, dtype: np.dtype) -> Any:
