@@ -13,11 +13,10 @@ import subprocess
 import sys
 import tempfile
 
-from PIL import Image
+from make_tutorials import photograph
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "explain.md"
-SIZE = "1180,1178"
 # Lines of each table in the page; other tables have 6.
 ROWS = {"Stages": 8, "Lines": 9, "Kernels": 9}
 
@@ -43,14 +42,7 @@ def main() -> None:
             ran = subprocess.run(
                 [sys.executable, "loss.py"], cwd=path, check=True, capture_output=True, text=True
             )
-        subprocess.run(
-            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={SIZE}",
-             f"--screenshot={ROOT / 'docs' / 'explain.png'}", f"file://{path / 'loss.html'}"],
-            check=True,
-        )  # fmt: skip
-    picture = ROOT / "docs" / "explain.png"
-    with Image.open(picture) as image:
-        image.convert("RGB").quantize(64).save(picture, optimize=True)
+        photograph(path / "loss.html", ROOT / "docs" / "explain.png", 0, 1178)
     report = f"```text\n{cut_tables(ran.stdout)}\n```"
     PAGE.write_text(re.sub(r"```text\n.*?```", lambda _: report, page, count=1, flags=re.S))
     subprocess.run([sys.executable, "tools/site/costs.py"], cwd=ROOT, check=True)

@@ -741,6 +741,20 @@ def whole_byte_dtype(dtype: Any) -> Any:
     return _F32 if is_float(dtype) else np.dtype(np.int8 if is_signed(dtype) else np.uint8)
 
 
+def is_of_two_bits(dtype: Any) -> bool:
+    """Return True for integers of two bits, or one: XLA:CPU takes their negative constants wrong.
+
+    A constant -1 is then a byte of ones: it differs from an element that is -1, and it overwrites
+    the elements beside it. Comparisons and operations on bytes are right.
+    """
+    return is_integer(dtype) and itemsize_bits(dtype) < 4
+
+
+def is_short_float(dtype: Any) -> bool:
+    """Return True for floats of 16 bits and fewer."""
+    return is_float(dtype) and itemsize_bits(dtype) < 32
+
+
 def _scalar_type(dtype: Any) -> type:
     if isinstance(dtype, type) and (dtype in _ABSTRACT or is_extended(dtype)):
         return dtype

@@ -367,7 +367,14 @@ def grad(
     >>> print(weft.grad(weft.grad(jnp.sin))(0.5), -jnp.sin(0.5))
     -0.47942555 -0.47942555
     """
-    with_value = make_value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
+    return make_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def make_grad(
+    op: str, fun: Callable, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool
+) -> Callable[..., Any]:
+    """`grad`, for errors of an operation `op`."""
+    with_value = make_value_and_grad(op, fun, argnums, has_aux, holomorphic, allow_int)
 
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -151,7 +151,7 @@ class StagedProgram(NamedTuple):
     def keep_names(self) -> None:
         """Keep the names of the arguments for the error of a program that exceeds its memory."""
         if self.spec.memory is not None:
-            self.jaxpr.memo["argument names"] = self.argument_names
+            self.spec.memory.keep_names(self.jaxpr, self.argument_names)
 
     def place(self, leaves: Sequence[Any]) -> Placement:
         """Return the placement for the arguments of the jaxpr."""

@@ -119,6 +119,10 @@ class MemoryLimit(NamedTuple):
         found = self.plan(jaxpr, spec, consts)
         return found.jaxpr if found.steps else None
 
+    def keep_names(self, jaxpr: Jaxpr, names: Callable[[], Sequence[str]]) -> None:
+        """Keep a function that returns the names of the arguments of a program, for errors."""
+        jaxpr.memo[NAMES] = names
+
     def confirm(
         self, jaxpr: Jaxpr, spec: Any, consts: int, run: Any, build: Callable[[MemoryLimit], Any]
     ) -> Any:
@@ -155,8 +159,8 @@ class MemoryLimit(NamedTuple):
     def _tighten(self, jaxpr: Jaxpr, spec: Any, consts: int, used: int) -> MemoryLimit | None:
         """Return the limit to try after one whose program uses `used` bytes; None at the end.
 
-        The target falls as long as that makes a better plan. Then the estimate may have counted on
-        fusion that there is not, of kernels for example, and another one does without.
+        The target falls as long as that makes a better plan. After that, the estimate assumes that
+        nothing is fused: kernels, for example, are not.
         """
         before = self.plan(jaxpr, spec, consts).after.bytes
         target = int(min(before, self.target) * min(1.0, self.bytes / used) * TIGHTER)

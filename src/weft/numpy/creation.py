@@ -1033,7 +1033,7 @@ def space_evenly(
     whole = space_integers(start, stop, num, parts, dtype)
     start, stop = promote_ends("linspace", start, stop)
     computed = start.dtype
-    if dtypes.is_float(computed) and computed.itemsize < 4:  # it may not hold all of the numbers
+    if dtypes.is_short_float(computed):  # it may not hold all of the numbers
         start, stop = [ops.convert(x, np.dtype(np.float32)) for x in (start, stop)]
     step = ops.sub(stop, start)
     if isinstance(parts, SymbolicSize) or parts > 0:

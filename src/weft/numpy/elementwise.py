@@ -411,7 +411,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if decimals == 0:
         return round_to_even(x)
     dtype = x.dtype
-    if dtypes.is_float(dtype) and dtype.itemsize < 4:  # 10 ** decimals would not fit
+    if dtypes.is_short_float(dtype):  # 10 ** decimals would not fit
         x = ops.convert(x, np.dtype(np.float32))
     most = 300 if dtypes.real_dtype(x.dtype) == np.float64 else 37  # 10 ** decimals would not fit
     if not -most <= decimals <= most:  # all digits are exact, or none is left

@@ -92,7 +92,7 @@ def widen_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype to add numbers of `dtype` in: float32 for floats of 16 bits and fewer."""
     if dtypes.is_bool(dtype):
         return dtypes.default_int()
-    return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
+    return np.dtype(np.float32) if dtypes.is_short_float(dtype) else dtype
 
 
 def compute_widely(fun: Callable, *xs: Any) -> Any:

@@ -22,7 +22,6 @@ from weft.options import config
 from weft.primitives import families, indexing, layout
 from weft.primitives.checks import check_inside
 from weft.primitives.elementwise import add, convert, lt, select
-from weft.primitives.expr import is_of_two_bits
 from weft.primitives.slicing import lower_slice, stack, unstack
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike
@@ -122,8 +121,8 @@ class DynamicUpdateSlice(Primitive):
         if update.aval.shape == x.aval.shape:
             return [update]
         dtype = x.aval.dtype
-        if is_of_two_bits(dtype):
-            x, update = (hlo.convert(v, np.dtype(np.int8)) for v in (x, update))
+        if dtypes.is_of_two_bits(dtype):
+            x, update = (hlo.convert(v, dtypes.whole_byte_dtype(dtype)) for v in (x, update))
             return [hlo.convert(hlo.like("dynamic_update_slice", x, update, *starts)[0], dtype)]
         return hlo.like("dynamic_update_slice", x, update, *starts)
 

@@ -307,15 +307,6 @@ def concatenate_exprs(parts: Sequence[Expr], axis: int) -> Expr:
     return first.make("concatenate", out, *rest, dimension=f"{axis % len(shape)} : i64")
 
 
-def is_of_two_bits(dtype: np.dtype) -> bool:
-    """Return True for integers of two bits, or one: XLA:CPU takes their negative constants wrong.
-
-    A constant -1 is then a byte of ones: it differs from an element that is -1, and it overwrites
-    the elements beside it. Comparisons and operations on bytes are right.
-    """
-    return dtypes.is_integer(dtype) and dtypes.itemsize_bits(dtype) < 4
-
-
 def write_division(op: str) -> Callable[..., Any]:
     """Return the lowering of `divide` or `remainder`, which never divides integers by zero.
 
@@ -326,9 +317,9 @@ def write_division(op: str) -> Callable[..., Any]:
         x, y = Expr(hlo, x), Expr(hlo, y)
         if not dtypes.is_integer(aval.dtype):
             return x.apply(op, y).value
-        if is_of_two_bits(aval.dtype):
-            byte = dtypes.from_short_name("i8" if dtypes.is_signed(aval.dtype) else "u8")
-            x, y = x.convert(byte), y.convert(byte)
+        if dtypes.is_of_two_bits(aval.dtype):
+            whole = dtypes.whole_byte_dtype(aval.dtype)
+            x, y = x.convert(whole), y.convert(whole)
             return Expr(hlo, write(hlo, x.aval, x.value, y.value)).convert(aval.dtype).value
         by_zero = y.compare("EQ", 0)
         out = x.apply(op, by_zero.select(y.like(1), y))
@@ -387,7 +378,7 @@ def lower_extremum(op: str, direction: str) -> Callable:
     """Return the lowering of max or min. Complex numbers are ordered by their real parts first."""
 
     def write(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
-        if is_of_two_bits(aval.dtype):
+        if dtypes.is_of_two_bits(aval.dtype):
             found = hlo.compare(direction, x, y)
             return hlo.op("stablehlo.select", [found, x, y], [aval])[0]
         if not dtypes.is_complex(aval.dtype):
@@ -405,7 +396,7 @@ def lower_extremum(op: str, direction: str) -> Callable:
 
 def lower_clamp(hlo: Any, aval: ShapedArray, low: Any, x: Any, high: Any) -> Any:
     """Write min(max(low, x), high)."""
-    if is_of_two_bits(aval.dtype):
+    if dtypes.is_of_two_bits(aval.dtype):
         larger = lower_extremum("maximum", "GT")(hlo, aval, low, x)
         return lower_extremum("minimum", "LT")(hlo, aval, larger, high)
     return hlo.like("clamp", low, x, high)[0]

@@ -71,7 +71,7 @@ def sampler(
     signature = inspect.signature(fun)
     names = list(signature.parameters)
     if widened:
-        fun = draw_widely(fun, names.index("dtype"))
+        fun = draw_widely(fun, names)
 
     @functools.wraps(fun)
     def draw(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
@@ -109,20 +109,19 @@ def sampler(
     return sample
 
 
-def draw_widely(fun: Callable, at: int) -> Callable:
-    """Return a sampler that draws short floats in float32. Its argument `at` is the dtype.
+def draw_widely(fun: Callable, names: Sequence[str]) -> Callable:
+    """Return a sampler that draws short floats in float32. Its arguments have `names`.
 
     A uniform number of bfloat16 is one of 128. The logarithm of such a number ends at 4.9, so that
     exponential numbers would have 0.87 of their variance.
     """
-
-    names = list(inspect.signature(fun).parameters)
+    at = list(names).index("dtype")
 
     @functools.wraps(fun)
     def draw(*args: Any, **kwargs: Any) -> Any:
         given = args[at] if len(args) > at else kwargs.get("dtype")
         dtype = None if given is None else dtypes.check_user_dtype(given, fun.__name__)
-        if dtype is None or not is_short_float(dtype):
+        if dtype is None or not dtypes.is_short_float(dtype):
             return fun(*args, **kwargs)
         named = {} if len(args) <= at else dict(zip(names[at:], args[at:], strict=False))
         out = fun(*args[:at], **{**kwargs, **named, "dtype": np.dtype(np.float32)})
@@ -131,14 +130,9 @@ def draw_widely(fun: Callable, at: int) -> Callable:
     return draw
 
 
-def is_short_float(dtype: np.dtype) -> bool:
-    """Return True for floats of 16 bits and fewer."""
-    return dtypes.is_float(dtype) and dtypes.itemsize_bits(dtype) < 32
-
-
 def widen_floats(x: Any) -> Any:
     """Convert short floats to float32."""
-    return layout.convert(x, np.dtype(np.float32)) if is_short_float(x.dtype) else x
+    return layout.convert(x, np.dtype(np.float32)) if dtypes.is_short_float(x.dtype) else x
 
 
 def check_range(op: str, name: str, value: Any, chance: bool) -> None:

@@ -36,7 +36,7 @@ from weft.sparsity.coloring import Coloring, list_rows, plan, plan_symmetric
 from weft.sparsity.dependence import State, follow, know
 from weft.sparsity.pattern import Pattern, read_pattern, tidy
 from weft.transforms.jvp import jvp
-from weft.util import check_option, fun_name, wraps
+from weft.util import check_option, fun_name
 
 MODES = ("auto", "forward", "reverse", "both")
 FORMATS = ("bcoo", "bcsr")
@@ -245,14 +245,7 @@ def sparse_hessian(
     """
     check_callable("sparse_hessian", fun, wraps=True)
     check_option("sparse_hessian", "coloring", coloring, *COLORINGS)
-    with_value = grad.make_value_and_grad(
-        "sparse_hessian", fun, argnums, has_aux, holomorphic, False
-    )
-
-    @wraps(fun)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = with_value(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+    gradient = grad.make_grad("sparse_hessian", fun, argnums, has_aux, holomorphic, False)
 
     def find_plan(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple:
         matrix = find_pattern(flat, avals, pattern)

@@ -384,8 +384,7 @@ class Builder:
 
         `floats="TOTALORDER"` puts -0 before 0, and NaN of either sign at the ends.
         """
-        if dtypes.is_integer(x.aval.dtype) and dtypes.itemsize_bits(x.aval.dtype) < 4:
-            # XLA:CPU takes -1 of two bits for another number than an element that is -1
+        if dtypes.is_of_two_bits(x.aval.dtype):
             wide = dtypes.whole_byte_dtype(x.aval.dtype)
             x, y = self.convert(x, wide), self.convert(y, wide)
         dtype = x.aval.dtype

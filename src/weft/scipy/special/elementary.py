@@ -180,7 +180,7 @@ def divergence(p: Expr, q: Expr) -> Expr:
     inside = (p > 0) & (q > 0) & (p < math.inf) & (q < math.inf)
     sp, sq = formula.where(inside, p, 1.0), formula.where(inside, q, 1.0)
     if formula.is_doubled(p):
-        # Pairs have no second parts of the least numbers, nor of quotients of numbers of two sizes.
+        # Second parts of pairs vanish for the least numbers, and if p and q differ far in size.
         ratio = sp / sq
         alike = (ratio > 1e-6) & (ratio < 1e6)
         unit = formula.where(alike & (sp < 1e-200), sp.like(2.0**400), 1.0)
