@@ -131,6 +131,9 @@ _LONG = {short: dtype for dtype, short in _SHORT.items()}
 _HLO = {dtype: _hlo(dtype.name) for dtype in _KIND_OF} | {float0: "i1"}
 _BITS = {dtype: int(dtype.name.partition("_")[0].strip(ascii_lowercase) or 8) for dtype in _KIND_OF}
 PACKED = frozenset(dtype for dtype, bits in _BITS.items() if bits < 8)  # XLA packs the elements
+_SHORT_FLOATS = frozenset(
+    d for d, bits in _BITS.items() if bits < 32 and _KIND_OF[d] is np.floating
+)
 _REAL = {_C64: _F32, _C128: _F64}
 _INEXACT = {
     dtype: dtype if python_type in (float, complex) else _F64 if _BITS[dtype] == 64 else _F32
@@ -752,7 +755,7 @@ def is_of_two_bits(dtype: Any) -> bool:
 
 def is_short_float(dtype: Any) -> bool:
     """Return True for floats of 16 bits and fewer."""
-    return is_float(dtype) and itemsize_bits(dtype) < 32
+    return dtype in _SHORT_FLOATS
 
 
 def _scalar_type(dtype: Any) -> type:
