@@ -16,6 +16,8 @@ from weft.explain.profiles import (
     profile_calls,
     share_time,
 )
+from weft.explain.report import Report
+from weft.explain.subject import Subject
 
 
 def event(name, start, end):
@@ -65,6 +67,21 @@ def test_only_what_runs_in_a_call_counts():
         "3.5": (3.5 * second, 4 * second),
     }
     assert profile.wall == pytest.approx(2) and profile.events_of("n") == [[], []]
+
+
+def test_time_under_an_unknown_name_has_no_line():
+    """As on a GPU, which may run several kernels as one command."""
+    subject = Subject(lambda x: jnp.sin(x) + 1, (jnp.ones(64),), {})
+    module = subject.module
+    name, known = module.name, module.computations[module.entry][-1].name
+    events = [Event(name, known, 1e9, 2e9, 0), Event(name, "command_buffer", 2e9, 5e9, 0)]
+    costs = Costs(module, subject.attribution, Profile([(0.0, 10e9)], events))
+    assert costs.attributed == pytest.approx(1) and costs.unknown == {"command_buffer": 3.0}
+    report = Report("f")
+    report.add_costs(costs, None)
+    assert "10.0% is in kernels whose lines are known" in str(report)
+    assert "Another 30.0% ran under names that the program does not have" in str(report)
+    assert str(report).count("command_buffer") == 1
 
 
 def test_a_session_sees_the_devices_and_no_python(monkeypatch):

@@ -148,11 +148,13 @@ def add_memory(report: Report, subject: Subject) -> Report:
     report.residuals = find_residuals(run_passes(program.jaxpr, program.spec.passes), names)
     report.live = list_live(subject.module, subject.attribution, subject.parameter_names())
     stats = subject.located.compiled.memory_analysis()
+    temporaries = stats.temp_size_in_bytes
+    is_known = report.live or not temporaries  # a GPU's compiler does not say what is live
     report.memory = {
-        "live": sum(x.bytes for x in report.live),
+        **({"live": sum(x.bytes for x in report.live)} if is_known else {}),
         "arguments": stats.argument_size_in_bytes,
         "results": stats.output_size_in_bytes - stats.alias_size_in_bytes,
-        "temporaries": stats.temp_size_in_bytes,
+        "temporaries": temporaries,
         "kept": count_kept_bytes(),
     }
     return report

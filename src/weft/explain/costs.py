@@ -80,6 +80,7 @@ class Costs:
         self.lines: dict[Place, Work] = {}
         self.kernels: list[Kernel] = []
         self.wall = self.profiled = self.attributed = 0.0
+        self.unknown: dict[str, float] = {}  # seconds by names that the program does not have
         self.runs = 0, 0  # under the profiler: how many counted, and how many ran
         if profile is None:  # in program order; a loop or a branch gives its members
             for instruction in module.computations[module.entry]:
@@ -114,12 +115,14 @@ class Costs:
         seconds = self.correct(mean, around, profile.plain)
         for name, taken in seconds.items():
             instruction = self.module.by_name.get(name)
-            if instruction is not None:
-                # some instructions have several events in a run
-                known = self.attribution.count_runs(instruction)
-                each = counts[name] / devices if known is None else known * calls
-                self.add_instruction(instruction, taken, each / runs, name not in around, devices)
-        self.attributed = sum(seconds.values())
+            if instruction is None:  # a device may run several under one name
+                self.unknown[name] = taken
+                continue
+            # some instructions have several events in a run
+            known = self.attribution.count_runs(instruction)
+            each = counts[name] / devices if known is None else known * calls
+            self.add_instruction(instruction, taken, each / runs, name not in around, devices)
+        self.attributed = sum(seconds.values()) - sum(self.unknown.values())
         self.add_spread(shared, [(end - start) * 1e-9 for start, end in profile.windows])
 
     def correct(

@@ -14,6 +14,7 @@ from weft.explain.subject import Phase
 from weft.explain.tables import Table, bytes_text, count_text, rate_text, seconds_text
 
 MAX_KERNELS = 20  # in the table
+MAX_UNKNOWN = 5  # names in the note
 DISTURBED = 1.3  # slowdown by the profiler; if it is larger, the report warns of it
 ENOUGH_RUNS = 3  # near the quickest; fewer do not show how far shares differ
 
@@ -29,6 +30,8 @@ class Report(Printed):
       kernels: the same costs for each kernel, with `name`, `kind`, `runs`, `places`.
       wall: seconds of a run, without the overhead of the profiler.
       attributed: the part of `wall` that is spent in known instructions.
+      unknown: seconds by name of what ran under names that the program does not have. A GPU may run
+        several kernels under one name.
       profiled: seconds of a run under the profiler, with its overhead.
       runs: the number of profiled runs that count, and the number of all profiled runs. Runs count
         if they are nearly as fast as the fastest.
@@ -51,6 +54,7 @@ class Report(Printed):
         self.lines: list[tuple[Place, Work]] = []
         self.kernels: list[Kernel] = []
         self.wall = self.attributed = self.profiled = 0.0
+        self.unknown: dict[str, float] = {}
         self.runs = 0, 0
         self.peaks: Peaks | None = None
         self.residuals: list[Residual] = []
@@ -62,7 +66,7 @@ class Report(Printed):
     def add_costs(self, costs: Costs, peaks: Peaks | None) -> None:
         self.lines, self.kernels, self.peaks = costs.sorted_lines(), costs.kernels, peaks
         self.wall, self.attributed, self.profiled = costs.wall, costs.attributed, costs.profiled
-        self.runs = costs.runs
+        self.runs, self.unknown = costs.runs, costs.unknown
 
     @property
     def tables(self) -> list[Table]:
@@ -109,6 +113,13 @@ class Report(Printed):
                 "the shares of lines with many short kernels are uncertain."
             )
         note += " A kernel of several lines is shared in proportion to what XLA counts."
+        if self.unknown:
+            most = sorted(self.unknown, key=lambda name: -self.unknown[name])[:MAX_UNKNOWN]
+            share = sum(self.unknown.values()) / self.wall
+            note += (
+                f" Another {share:.1%} ran under names that the program does not have, and has no "
+                f"lines: {', '.join(most)}."
+            )
         return table._replace(note=note)
 
     @property
