@@ -172,11 +172,10 @@ def import_lazily(
     namespace.setdefault("__all__", sorted({*places, *modules}))
 
     def get(name: str) -> Any:
-        home = modules.get(name) or places.get(name)
-        if home is None:
+        if name not in modules and name not in places:
             refuse_name(package, name, suggest)
         with importing():
-            module = importlib.import_module(home)
+            module = importlib.import_module(modules.get(name) or places[name])
         if name in modules:
             return module
         found = namespace[name] = getattr(module, name)
@@ -518,15 +517,16 @@ class importing:
 
 
 def share_result(running: dict, key: Any, compute: Callable, *args: Any) -> tuple[Any, bool]:
-    """Return `compute(*args)` and True, or what another thread computes now for the key, and False.
+    """Return `compute(*args)` and True, or the result of a thread that computes it now and False.
 
     If the other thread raises an error, this one computes, so that the error is raised here too.
 
     Args:
-      running: what threads compute now, by key: a lock that is held meanwhile, and a list of the
-        result. Entries are removed at the end.
+      running: the computations that run, by key: a lock that is held meanwhile, and a list for
+        the result. Entries are removed at the end.
     """
-    lock, results = mine = threading.Lock(), []
+    mine: tuple[Any, list] = threading.Lock(), []
+    lock, results = mine
     with lock:
         while (other := running.setdefault(key, mine)) is not mine:
             with other[0]:
