@@ -4,8 +4,10 @@ Stores are made small, so that entries are evicted, and threads switch every few
 Python with a global lock, that is the nearest test to one without.
 """
 
+import gc
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from weft import lax
 from weft.api import programs
 from weft.primitives import replay
 from weft.run import hot, rules, tape
-from weft.util import LiveObjects, keep_newest
+from weft.util import LiveObjects, importing, keep_newest, share_result
 
 THREADS = 8
 
@@ -156,3 +158,46 @@ def test_a_call_uses_the_program_that_a_thread_compiled(monkeypatch):
     monkeypatch.setattr("weft.xla.compile.load_or_compile", refuse)
     with weft.no_tracing():
         assert fun(x).tolist() == [1.625] * 3
+
+
+def test_threads_share_what_one_of_them_computes():
+    running, computed = {}, []
+
+    def compute(x):
+        while len(asked) < THREADS:
+            time.sleep(1e-3)
+        computed.append(x)
+        return [x]
+
+    def ask():
+        asked.append(1)
+        return share_result(running, "key", compute, 3)
+
+    asked = []
+    results = run_in_threads(*[ask] * THREADS)
+    assert all(x is results[0][0] for x, _ in results) and computed == [3] and not running
+    assert sorted(mine for _, mine in results) == [False] * (THREADS - 1) + [True]
+    # An entry that an interrupted thread left is no reason to wait.
+    running["key"] = threading.Lock(), []
+    assert share_result(running, "key", compute, 4) == ([4], True) and not running
+
+
+@pytest.mark.parametrize("frozen", [0, 3])
+def test_modules_are_imported_without_collections(monkeypatch, frozen):
+    calls = []
+    monkeypatch.setattr(gc, "freeze", lambda: calls.append("freeze"))
+    monkeypatch.setattr(gc, "unfreeze", lambda: calls.append("unfreeze"))
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: frozen)
+    with importing():
+        with importing():
+            assert not gc.isenabled()
+        assert not gc.isenabled() and not calls
+    # Objects that the user has frozen stay so.
+    assert gc.isenabled() and calls == ([] if frozen else ["freeze", "unfreeze"])
+    gc.disable()
+    try:
+        with importing():
+            pass
+        assert not gc.isenabled() and len(calls) < 3
+    finally:
+        gc.enable()

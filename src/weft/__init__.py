@@ -10,10 +10,10 @@ import numpy as _numpy  # noqa: F401  # alone it loads 25 ms faster than from wi
 
 _os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # what matters is raised, not logged
 
-from weft.util import collecting_rarely as _collecting_rarely
 from weft.util import import_lazily
+from weft.util import importing as _importing
 
-with _collecting_rarely():
+with _importing():
     from weft import options as _options  # refuses a bad variable first  # noqa: F401, I001
     from weft.run import eager as _eager  # the bottom trace comes first  # noqa: F401
     from weft import numpy as _jnp  # attaches the operators of arrays  # noqa: F401

@@ -312,6 +312,15 @@ def test_loops_of_equal_layers_are_equal_wherever_their_operands_come_from(no_fl
         (jnp.sum, (64, 16), False),
         (jnp.sum, (16, 16), False),
         (lambda x: x.sum((1, 2)), (2, 8, 8, 8), False),
+        # XLA makes one reduction of these
+        (lambda x: x.sum(0).sum(), (32, 32), True),
+        (lambda x: (x.sum(0) * 4.0).sum(), (20, 64), True),
+        (lambda x: x.sum(0).mean(), (16, 128), True),
+        (lambda x: x.sum(1).sum(1).sum(0), (2, 16, 16), True),
+        (lambda x: x.sum(0).sum(), (24, 32), False),
+        (lambda x: x.sum(0).sum(), (64, 64), False),
+        (lambda x: jnp.sqrt(x.sum(0)).sum(), (32, 32), False),
+        (lambda x: x.sum(0).max(), (32, 32), False),
     ],
 )
 def test_sums_that_the_older_way_unrolls_are_compiled_in_the_newer_way(

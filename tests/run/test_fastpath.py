@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+from weft.run import fastpath
+
 # Each entry runs three times: once by Python, which makes the executable, then by C++.
 OVERFLOWS = """
 import sys
@@ -66,3 +68,8 @@ def test_floats_that_overflow_float32_warn_nobody():
     run = [sys.executable, "-W", "error", "-c", OVERFLOWS]
     done = subprocess.run(run, capture_output=True, text=True, env=env, timeout=120)
     assert not done.returncode, (done.returncode, done.stderr[-500:])
+
+
+def test_executables_of_calls_are_bounded():
+    # Those of eager operations are kept only here; the bound is in the note 003.
+    assert fastpath._CACHE.capacity() == 4096 >= fastpath._CACHE.size()

@@ -5,6 +5,9 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
+import types
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from weft.errors import DtypeError, JaxRuntimeError
 from weft.watch import events
 from weft.xla import compile as compiling
 from weft.xla.compile import Executable, compile_text, disk_cache
+from weft.xla.diskcache import DiskCache
 from weft.xla.placement import on_device
 
 MODULE = """module @jit_{name} {{
@@ -309,6 +313,108 @@ def test_few_executables_are_kept_in_memory(directory, compiled):
     compiling.keep_loaded(("long" * (1 << 14), 0), object())
     assert len(kept) == 128 and "long" not in str(list(kept)[-1])
     compiling.forget_loaded()
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Compilations that start only when another thread has asked for a program too.
+
+    The list has the name of each program that is compiled; `fail` is raised by the first, if set.
+    """
+    made, real = [], compiling.compile_now
+    asked = compiling.compile_once
+
+    def compile_later(text, *args):
+        made.append(compiling.module_name(text))
+        for _ in range(200):
+            if len(waiting) > 1:
+                break
+            time.sleep(0.01)
+        if slow.fail and len(made) == 1:
+            raise slow.fail
+        return real(text, *args)
+
+    def ask(*args):
+        waiting.append(1)
+        return asked(*args)
+
+    waiting, slow = [], types.SimpleNamespace(made=made, fail=None)
+    monkeypatch.setattr(compiling, "compile_now", compile_later)
+    monkeypatch.setattr(compiling, "compile_once", ask)
+    return slow
+
+
+def in_directory(directory, call):
+    """Return a function that calls `call` with this directory of the cache, in any thread."""
+
+    def run():
+        with weft.config.scope(compilation_cache_dir=str(directory)):
+            return call()
+
+    return run
+
+
+@pytest.mark.parametrize("disk", ["on disk", "off"])
+@pytest.mark.parametrize("long", ["short", "long"])
+def test_two_threads_compile_one_program_once(slow, directory, disk, long, monkeypatch):
+    text = MODULE.format(name="shared" + long, op="sqrt") + "// a comment\n" * 6000 * (
+        long == "long"
+    )
+    if disk == "off":
+        monkeypatch.setattr(compiling, "disk_cache", lambda _: DiskCache(None, 0))
+    load = in_directory(directory, lambda: compile_text(text, here()))
+    with ThreadPoolExecutor(2) as pool:
+        found = [done.result() for done in [pool.submit(load) for _ in range(2)]]
+    assert sorted(how for _, how in found) == ["compiled", "found in memory"]
+    assert found[0][0] is found[1][0] and len(slow.made) == 1 and not compiling._COMPILING
+
+
+def test_a_call_waits_for_the_program_that_a_thread_compiles(slow, directory):
+    f = weft.jit(lambda x: jnp.sqrt(x) * 3.0)
+    with ThreadPoolExecutor(1) as pool:
+        ahead = pool.submit(in_directory(directory, f.lower(X).compile))
+        assert f(X).tolist() == [3, 6, 9]
+        assert ahead.result()(X).tolist() == [3, 6, 9] and len(slow.made) == 1
+
+
+def test_each_thread_gets_the_error_of_its_compilation(slow, directory):
+    slow.fail = JaxRuntimeError("no memory")
+    text = MODULE.format(name="failing", op="sqrt")
+    load = in_directory(directory, lambda: compile_text(text, here()))
+    with ThreadPoolExecutor(2) as pool:
+        first, second = [pool.submit(load) for _ in range(2)]
+        errors = [first.exception(), second.exception()]
+    assert sorted(map(str, errors)) == ["None", "no memory"] and len(slow.made) == 2
+    assert not compiling._COMPILING
+
+
+LEFT = """
+import threading, time
+import weft, weft.numpy as jnp
+from weft.xla import compile
+
+def f(x):
+    for i in range(40):
+        x = jnp.sin(x) * x + jnp.cos(x @ x)
+    return x
+
+lowered = weft.jit(f).lower(jnp.ones((8, 8)))
+threading.Thread(target=lowered.compile, daemon=True).start()
+while not compile._COMPILING:
+    time.sleep(1e-3)
+print("left")
+"""
+
+
+def test_a_process_ends_after_what_a_daemon_thread_compiles():
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT],
+        env={**os.environ, "WEFT_ENABLE_COMPILATION_CACHE": "0"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (0, "left\n"), done.stderr
 
 
 def test_what_calls_python_is_not_shared(directory):

@@ -14,9 +14,10 @@ import numpy as np
 from jaxlib.version import __version__ as jaxlib_version
 
 from weft import dtypes
+from weft.core.aval import ShapedArray
 from weft.core.facts import Cost, Elements, Runs
 from weft.core.form import Form
-from weft.core.jaxpr import Eqn, Jaxpr, Literal
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
 from weft.cpu.calls import CpuCall
 from weft.cpu.elements import computes_by_element, is_fused
 from weft.cpu.formula import Formula
@@ -215,6 +216,7 @@ class ProgramFacts:
       reshapes: it has reshapes, or tiles, which are lowered with one.
       unrolls_reduction: the older way would unroll a reduction over several axes.
       loop_kinds: the number of loops that XLA writes, for each expression that they compute.
+      reduced: the operand and the axes of each reduction, by its result.
     """
 
     def __init__(self) -> None:
@@ -230,6 +232,7 @@ class ProgramFacts:
         self.loop_elements = self.factor_elements = 0
         self.joins_vectors = False
         self.loop_kinds: collections.Counter[int] = collections.Counter()
+        self.reduced: dict[Var, tuple[ShapedArray, tuple[int, ...]]] = {}
 
     @property
     def has_light_loops(self) -> bool:
@@ -273,7 +276,7 @@ class ProgramFacts:
                 self.is_rounded_differently = True
             elif prim.elements is Elements.RANDOM:
                 self.draws = True
-            elif prim.cost is Cost.REDUCTION and is_unrolled(eqn):
+            elif prim.cost is Cost.REDUCTION and self.note_reduction(eqn):
                 self.unrolls_reduction = True
             elif prim.cost is Cost.UNKNOWN and prim.memoize_type:  # such as an exported program
                 self.multiplies = self.is_rounded_differently = True
@@ -331,6 +334,20 @@ class ProgramFacts:
             if id(out) not in kept or cost is not Cost.TRANSCENDENTAL:
                 kinds[id(out)] = kind
 
+    def note_reduction(self, eqn: Eqn) -> bool:
+        """Note a reduction, and return True if the older way of XLA unrolls it.
+
+        XLA makes one reduction of two, also if the first result is multiplied by a number.
+        """
+        operand, axes = eqn.invars[0], eqn.params.get("axes", ())
+        aval = operand.aval
+        if operand in self.reduced:
+            aval, before = self.reduced[operand]
+            left = [i for i in range(aval.ndim) if i not in before]
+            axes = (*before, *[left[i] for i in axes])
+        self.reduced[eqn.outvars[0]] = aval, axes
+        return is_unrolled(eqn, aval, axes)
+
     def note_transpose(self, *order: int) -> None:
         """Note a transpose, by its permutation."""
         self.transposes_matrix = self.transposes_matrix or order == (1, 0)
@@ -364,6 +381,10 @@ class ProgramFacts:
     def note_function(self, eqn: Eqn) -> None:
         """Note a function of elements, by the operation of StableHLO that it is."""
         operation = getattr(eqn.primitive, "operation", "")
+        if operation == "stablehlo.multiply":
+            for a in eqn.invars:
+                if type(a) is not Literal and a in self.reduced:
+                    self.reduced[eqn.outvars[0]] = self.reduced[a]
         if operation in ROUNDED_DIFFERENTLY or eqn.primitive.cost is Cost.ITERATIVE:
             self.is_rounded_differently = True
         if operation in ARC_TANGENTS:
@@ -389,16 +410,15 @@ def is_plain(eqn: Eqn) -> bool:
     )
 
 
-def is_unrolled(eqn: Eqn) -> bool:
+def is_unrolled(eqn: Eqn, operand: ShapedArray, axes: tuple[int, ...]) -> bool:
     """Return True if the older way of XLA unrolls all loops of a reduction.
 
     Reductions of integers, and maxima, become a few instructions on vectors instead.
     """
-    operand = eqn.invars[0].aval
     if operand.dtype.kind in "iu" or eqn.primitive.form is Form.EXTREMUM:
         return False
     lengths = [n for n in operand.shape if n != 1]
-    reduced = [n for n in map(operand.shape.__getitem__, eqn.params.get("axes", ())) if n != 1]
+    reduced = [n for n in map(operand.shape.__getitem__, axes) if n != 1]
     if len(reduced) < 2 or type(operand.size) is not int:
         return False
     rows = lengths[0]

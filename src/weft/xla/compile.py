@@ -37,7 +37,7 @@ from weft.mesh.plugins import find_cuda_tools
 from weft.mesh.typed import typed_for
 from weft.options import config
 from weft.pytrees import call_tree
-from weft.util import Logger
+from weft.util import Logger, share_result
 from weft.watch import events
 from weft.watch.progress import run_reporting
 from weft.xla import shards
@@ -96,9 +96,9 @@ def compile_text(
     given = text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
-        loaded, how = run_reporting(what, load_or_compile, *given)
+        loaded, how = run_reporting(what, compile_once, *given)
     else:
-        loaded, how = load_or_compile(*given)
+        loaded, how = compile_once(*given)
     seconds = time.perf_counter() - start
     events.record_work(events.COMPILE, seconds, fun_name=f"jit({name})")
     if config.log_compiles:
@@ -132,15 +132,29 @@ def compile_options(
     return options
 
 
-def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) -> tuple[Any, str]:
-    """The loaded executable, and where it comes from."""
+_COMPILING: dict[Any, Any] = {}  # what threads compile now, by inputs
+
+
+def compile_once(text: str, devices: tuple, options: Any, host_calls: int) -> tuple[Any, str]:
+    """Return the loaded executable and its origin; wait for a thread that compiles it already."""
+    made_of = text, devices, options.SerializeAsString(), config.compilation_cache_dir
+    shared = config.enable_compilation_cache and not host_calls
+    key = made_of if shared else object()
+    (loaded, how), mine = share_result(
+        _COMPILING, key, load_or_compile, made_of, options, host_calls
+    )
+    return loaded, how if mine else "found in memory"
+
+
+def load_or_compile(made_of: tuple, options: Any, host_calls: int) -> tuple[Any, str]:
+    """Return the loaded executable, and its origin."""
+    text, devices = made_of[:2]
     listed = device_list(*devices)
     entries = [[make_entry(i) for i in range(host_calls)]] if host_calls else []
     if not config.enable_compilation_cache:
         return compile_now(text, listed, options, *entries), "compiled"
     events.record_event(events.CACHE_REQUEST)
     start = time.perf_counter()
-    made_of = text, devices, options.SerializeAsString(), config.compilation_cache_dir
     if (loaded := _LOADED.pop(made_of, None)) is not None:
         events.record_event(events.CACHE_HIT)
         return keep_loaded(made_of, loaded), "found in memory"
@@ -277,9 +291,13 @@ def run_to_end(call: Callable[[], Any]) -> Any:
 
 @atexit.register
 def wait_for_engine() -> None:
-    """At exit, wait for calls of XLA that were left to finish; Ctrl-C ends the process."""
+    """At exit, wait for calls of XLA that were left to finish; Ctrl-C ends the process.
+
+    They run in threads of this file, or are compilations in daemon threads. Python ends a thread
+    that returns from C++ after the exit began, and XLA then aborts the process.
+    """
     try:
-        for done in tuple(_UNFINISHED):
+        for done in (*_UNFINISHED.copy(), *[lock for lock, _ in _COMPILING.copy().values()]):
             done.acquire()
     except KeyboardInterrupt:
         sys.stdout.flush()
@@ -309,6 +327,7 @@ def warn_of_fork() -> None:
 def leave_engine() -> None:
     """In the child of a fork: wait for nothing at exit, and run no program."""
     _UNFINISHED.clear()
+    _COMPILING.clear()
     if has_clients():
         Executable.__call__ = refuse_in_child  # type: ignore
 
