@@ -28,6 +28,7 @@ FORMS = {
     Form.TOP_K: "sorting.choose_top_k",
     Form.PLACES: "sorting.choose_places",
     Form.RANKS: "sorting.choose_ranks",
+    Form.MEMBERS: "sorting.choose_members",
     Form.SUM: "sums.choose_sum",
     Form.LOGICAL: "sums.choose_logical",
     Form.REDUCED_PRODUCT: "extrema.choose_reduced_product",

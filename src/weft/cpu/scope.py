@@ -20,8 +20,10 @@ MAX_LIGHT_EQNS = 64  # longer programs are not looked at
 # matrix. LAPACK factorizes a matrix of this many elements in a millisecond or two.
 MAX_SHORT = 1 << 16
 ROW_ELEMENTS = 256  # of an array that the kernel of programs computes at once
-# The forms of products and sums that kernels may compute.
-SUMS = frozenset((Form.PRODUCT, Form.SUM, Form.REDUCED_PRODUCT, Form.SUM_OF_NUMBERS))
+# The forms that kernels compute in programs of little else, so that XLA wakes no thread.
+CALLED = frozenset(
+    (Form.MEMBERS, Form.PRODUCT, Form.SUM, Form.REDUCED_PRODUCT, Form.SUM_OF_NUMBERS)
+)
 HALVES = frozenset(map(np.dtype, (np.float16, bfloat16)))
 
 
@@ -153,8 +155,8 @@ def is_light(jaxpr: Jaxpr, target: Target) -> bool:
     count, reduces = 0, False
     for eqn in jaxpr.eqns:
         form = eqn.primitive.form
-        reduces = reduces or form in SUMS
-        if form is not Form.PRODUCT and not only_moves(eqn):
+        reduces = reduces or form in CALLED
+        if form not in (Form.PRODUCT, Form.MEMBERS) and not only_moves(eqn):
             for v in eqn.outvars:
                 if type(v.aval.size) is not int or not eqn.primitive.memoize_type:
                     return False

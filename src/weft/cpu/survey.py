@@ -9,7 +9,7 @@ from weft import dtypes
 from weft.core.facts import Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
-from weft.cpu.scope import SUMS
+from weft.cpu.scope import CALLED
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import BF16
 
@@ -26,7 +26,7 @@ class Survey(NamedTuple):
         copies one that is written once and called. So formulas are for larger arrays where there
         are many.
       folds_nan: numbers may show that a value is NaN.
-      reduces: there is a product of matrices, or a sum.
+      reduces: there is an operation of a form in `CALLED`, such as a product of matrices, or a sum.
       has_half: a result is of bfloat16.
     """
 
@@ -45,7 +45,7 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
         form = prim.form
         if form is None:
             pass  # as most are
-        elif form in SUMS:
+        elif form in CALLED:
             reduces = True
         elif isinstance(prim, Elementwise) and prim.formulas:
             formula = prim.formulas.get(eqn.outvars[0].aval.dtype)
