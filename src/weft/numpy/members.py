@@ -31,7 +31,9 @@ MAX_COMPARED = 32
 
 
 class FindMembers(Primitive):
-    """Which elements of a vector x are equal to one of the members; NaN is equal to none.
+    """The elements of a vector x that are equal to one of the members, as a mask.
+
+    NaN is equal to none.
 
     Shapes: x [n]; members [m], m > 0; the result is as x. Dtypes: x and members alike, the result
     is bool. Source: weft.
