@@ -1,30 +1,52 @@
 """The growth of costs with size: programs, trees, constants, batches, devices and threads.
 
     python bench/scale.py [PACKAGE] [PART ...]
+    python bench/scale.py --write --peer PYTHON [PART ...]
 
 PACKAGE is `weft` or a package with JAX's API; the parts are the names of `PARTS`, all by default.
 Prints a table per part: the cost of one unit (an equation, a leaf, a byte ...) at each size, as
 CPU time of the process, the least of several calls. A straight line in size is a row of equal
 numbers. Each part runs in a process of its own, since sizes of one part must not disturb another.
+`--write` puts the tables of weft and of JAX, as the interpreter PYTHON has it, into docs/scale.md;
+there the reasons for rows that are not straight are written by hand.
 """
 
 import argparse
 import gc
 import importlib
+import math
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
+from typing import NamedTuple
 
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "scale.md"
+MIN_SLOPE = 3  # the cost of a unit at the largest size, over the least cost, that is not straight
 PARTS = {}
 
 
-def part(name, unit, sizes, **variables):
+class Part(NamedTuple):
+    """A function that gives {what: seconds} at a size, and the sizes.
+
+    JAX is measured at sizes of up to `peer_most`, as more would take minutes.
+    """
+
+    function: object
+    unit: str
+    sizes: list
+    peer_most: float
+    variables: dict
+
+
+def part(name, unit, sizes, peer_most=math.inf, **variables):
     """Register a function that gives {what: seconds} at a size, with the unit that is counted."""
 
     def register(function):
-        PARTS[name] = (function, unit, sizes, variables)
+        PARTS[name] = Part(function, unit, sizes, peer_most, variables)
         return function
 
     return register
@@ -43,7 +65,7 @@ def least(function, *args, calls=3, budget=4.0):
     return min(found)
 
 
-@part("equations", "equation", [100, 1_000, 10_000, 100_000])
+@part("equations", "equation", [100, 1_000, 10_000, 100_000], peer_most=10_000)
 def equations(jax, jnp, count):
     """Straight programs of `count` equations; XLA compiles up to 1,000 of them."""
 
@@ -72,7 +94,7 @@ def equations(jax, jnp, count):
     return found
 
 
-@part("loop carries", "carry", [10, 100, 1_000])
+@part("loop carries", "carry", [10, 100, 1_000], peer_most=100)
 def carries(jax, jnp, count):
     """A scan that carries `count` scalars."""
 
@@ -95,7 +117,7 @@ def carries(jax, jnp, count):
     }
 
 
-@part("leaves", "leaf", [10, 100, 1_000, 10_000, 100_000, 1_000_000])
+@part("leaves", "leaf", [10, 100, 1_000, 10_000, 100_000, 1_000_000], peer_most=100_000)
 def leaves(jax, jnp, count):
     """Trees of `count` leaves; only those of up to 10,000 are arguments of programs."""
     del jnp
@@ -119,7 +141,7 @@ def leaves(jax, jnp, count):
     return found
 
 
-@part("constants", "MB", [1, 10, 100, 1_000])
+@part("constants", "MB", [1, 10, 100, 1_000], peer_most=100)
 def constants(jax, jnp, megabytes):
     """A program that holds an array of `megabytes` MB as a constant."""
     import numpy as np
@@ -224,20 +246,19 @@ def threads(jax, jnp, count):
 def run_size(package, name, size):
     """Print what one size of a part costs, a figure per line."""
     jax = importlib.import_module(package)
-    function, *_ = PARTS[name]
+    function = PARTS[name].function
     for what, seconds in function(jax, importlib.import_module(package + ".numpy"), size).items():
         if seconds is not None:
             print(f"{what}\t{seconds / size}")
 
 
-def measure(package, name):
+def measure(package, name, python=sys.executable, most=math.inf):
     """{what: {size: seconds of a unit}} of a part, each size in a process of its own."""
-    _, _, sizes, variables = PARTS[name]
     found = {}
-    for size in sizes:
+    for size in [size for size in PARTS[name].sizes if size <= most]:
         done = subprocess.run(
-            [sys.executable, __file__, package, name, "--size", str(size)],
-            env={**os.environ, "WEFT_ENABLE_COMPILATION_CACHE": "0", **variables},
+            [python, __file__, package, name, "--size", str(size)],
+            env={**os.environ, "WEFT_ENABLE_COMPILATION_CACHE": "0", **PARTS[name].variables},
             capture_output=True,
             text=True,
         )
@@ -257,22 +278,51 @@ def show(seconds):
     return f"{seconds * 1e9:.3g} ns"
 
 
+def write_table(name, packages):
+    """The table of a part, from {package: what `measure` gives}; names of bent rows have a star."""
+    sizes, lines = PARTS[name].sizes, []
+    several = len(packages) > 1
+    lines.append(f"| {name}: cost of one {PARTS[name].unit} |" + " |" * several)
+    lines[0] += "".join(f" {size:,} |" for size in sizes)
+    lines.append("|---|" + "---|" * several + "---:|" * len(sizes))
+    for what in dict.fromkeys(what for costs in packages.values() for what in costs):
+        for package, found in packages.items():
+            costs = found.get(what, {})
+            cells = [show(costs[size]) if size in costs else "" for size in sizes]
+            star = " *" if costs and costs[max(costs)] > MIN_SLOPE * min(costs.values()) else ""
+            begin = [what + star, package] if several else [what + star]
+            lines.append("| " + " | ".join([*begin, *cells]) + " |")
+    return lines
+
+
+def write_page(names, peer):
+    """Measure parts of weft and of JAX, and write their tables into the page, each at once."""
+    for name in names:
+        packages = {"weft": measure("weft", name)}
+        packages["JAX"] = measure("jax", name, peer, PARTS[name].peer_most)
+        table = "\n".join(write_table(name, packages))
+        begin, end = f"<!-- {name} -->\n", "\n<!-- end -->"
+        pattern = re.escape(begin) + ".*?" + re.escape(end)
+        made = begin + table + end
+        text = re.sub(pattern, lambda found, made=made: made, PAGE.read_text(), flags=re.DOTALL)
+        PAGE.write_text(text)
+
+
 def main():
     """Measure the parts that are asked for and print a table of each."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("package", nargs="?", default="weft")
-    parser.add_argument("parts", nargs="*", metavar="PART")
+    parser.add_argument("names", nargs="*", metavar="PACKAGE PART")
     parser.add_argument("--size", type=int, help="one size, in this process")
+    parser.add_argument("--write", action="store_true", help="write docs/scale.md")
+    parser.add_argument("--peer", default=sys.executable, help="the interpreter that has JAX")
     args = parser.parse_args()
+    if args.write:
+        return write_page(args.names or PARTS, args.peer)
+    package, *names = args.names or ["weft"]
     if args.size is not None:
-        return run_size(args.package, args.parts[0], args.size)
-    for name in args.parts or PARTS:
-        _, unit, sizes, _ = PARTS[name]
-        print(f"\n| {name}: cost of one {unit} |", *(f"{size:,} |" for size in sizes))
-        print("| --- |", *("---: |" for _ in sizes))
-        for what, costs in measure(args.package, name).items():
-            cells = (show(costs[size]) if size in costs else "" for size in sizes)
-            print(f"| {what} |", *(f"{cell} |" for cell in cells), flush=True)
+        return run_size(package, names[0], args.size)
+    for name in names or PARTS:
+        print("", *write_table(name, {package: measure(package, name)}), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -53,8 +53,8 @@ SURVEYED = [
     (lambda x: jnp.maximum(x, -np.inf), {}),
     (lambda x: jnp.maximum(x, np.nan), {"folds_nan"}),
     (lambda x: x * lax.exp(1.0), {"folds_nan"}),
-    (lambda x: jnp.dot(x, x), {"multiplies"}),
-    (lambda x: x.astype(jnp.bfloat16).sum(), {"has_half"}),
+    (lambda x: jnp.dot(x, x), {"reduces"}),
+    (lambda x: x.astype(jnp.bfloat16).sum(), {"has_half", "reduces"}),
 ]
 
 
@@ -64,7 +64,7 @@ def test_survey_of_a_program_and_of_those_that_it_holds(row, held):
     fun, wanted = SURVEYED[row]
     within = lambda x: lax.cond(x[0] > 0, fun, fun, x)
     found = survey_program(weft.make_jaxpr(within if held else fun)(jnp.zeros(3)).jaxpr)
-    facts = ("folds_nan", "multiplies", "has_half")
+    facts = ("folds_nan", "reduces", "has_half")
     assert {name for name in facts if getattr(found, name)} == {*wanted}
 
 

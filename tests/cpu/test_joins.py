@@ -20,7 +20,7 @@ def numbers(*shape, dtype=np.float32):
 def calls(fun, *args):
     """Return the number of kernel calls in a function's program."""
     text = jit(fun).lower(*args).as_text()
-    return text.count("weft_concatenate") + text.count("weft_pad")
+    return sum(text.count(f"weft_{kernel}") for kernel in ("concatenate", "pad", "roll"))
 
 
 A, V = numbers(700, 1200), numbers(300_000)
@@ -29,6 +29,12 @@ CASES = {
     "roll_back": (lambda np, x: np.roll(x, -3, 1), A),
     "roll_rows": (lambda np, x: np.roll(x, 699, 0), A),
     "roll_both": (lambda np, x: np.roll(x, (3, -5), (0, 1)), A),
+    "roll_short_rows": (lambda np, x: np.roll(x.reshape(-1, 50), 7, 1), A),
+    "roll_three": (lambda np, x: np.roll(x.reshape(7, 100, 1200), (1, -9, 500), (0, 1, 2)), A),
+    "roll_outer": (lambda np, x: np.roll(x.reshape(7, 100, 40, 30), (3, 7, 9), (0, 1, 2)), A),
+    "roll_again": (lambda np, x: np.roll(np.roll(x, 3, 1), 4, 1), A),
+    "roll_round": (lambda np, x: np.roll(x, (3, 1200, 705), (1, 1, 0)), A),
+    "roll_some": (lambda np, x: np.roll(np.roll(x[::2], 3, 0), 4, 1), A),
     "concatenate": (lambda np, x: np.concatenate([x, x, x[:5]]), V),
     "concatenate_columns": (lambda np, x: np.concatenate([x[:, 3:], x, x[:, :1]], 1), A),
     "concatenate_of_cut_rows": (lambda np, x: np.concatenate([x[:90, 3:], x[5:95, :9]], -1), A),
@@ -74,7 +80,7 @@ def test_dtypes(dtype):
 def test_only_large_arrays_in_long_runs_and_programs_that_move_alone():
     roll = lambda x: jnp.roll(x, 3, -1)
     assert calls(roll, V) == 1 and calls(roll, V[:1000]) == 0
-    assert calls(roll, V.reshape(-1, 100)) == 0
+    assert calls(roll, V.reshape(-1, 100)) == 1 and calls(roll, V.reshape(-1, 10)) == 0
     assert calls(lambda x: roll(x) + roll(roll(x)), V) == 0
     interior = lambda x: weft.lax.pad(x, np.float32(0), [(1, -2, 0)])
     assert calls(interior, V) == 0

@@ -59,6 +59,7 @@ CLASSES = {
     "T": " ".join(sorted({*DTYPES} - PACKED - {"c64", "c128"})),
     "U": "i32 i64 u32 u64",
     "V": f"bool {INTEGERS.replace('u32 ', '')}",
+    "W": f"bool {INTEGERS} f16 bf16 f32 f64",
     "X": "i32 i64 u32 u64 f32 f64 c64 c128",
 }
 Sizes = dict[str, Any]
@@ -223,6 +224,7 @@ CALLS = {
     ),
     "matvec": Call("F[m,k] F[k] -> F[m]", given(turned=False), DEPTH),
     "matvec: turned": Call("F[k,m] F[k] -> F[m]", given(turned=True), DEPTH),
+    "members": Call("W[n] W[m] -> bool[n]"),
     "or_nan": Call(
         "N[*b] i32[*b] -> N[*b] | N[*b,n] i32[*b] -> N[*b,n] | N[*b,m,n] i32[*b] -> N[*b,m,n]"
     ),
@@ -273,6 +275,11 @@ CALLS = {
         )
         for kind in ("scatter", "scatter-add", "scatter-min")
     },
+    "roll": Call(
+        "A[m,n,l] -> A[m,n,l]",
+        lambda s, rng: {"starts": (s.m // 2, s.n // 3, max(0, s.l - 1))},
+        lambda s, a: all(0 <= at < n for at, n in zip(a.starts, (s.m, s.n, s.l), strict=False)),
+    ),
     "scatter: count": Call(
         " | ".join(f"U[n{x}] P{{c}} U{{{n}}} -> U[n{x}]" for x in ("", ",1", ",1,1") for n in "c1"),
         given(kind="count", axis=0),

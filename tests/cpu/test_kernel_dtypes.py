@@ -154,6 +154,9 @@ ROWS = {
     "concatenate: stack": Row(
         "float64", lambda d: [d(70_000)] * 3, lambda *xs: jnp.stack(xs), lambda *xs: np.stack(xs)
     ),
+    "members": Row(
+        "float32", lambda d: [d(3000), d(90)], jnp.isin, lambda x, y: (x[:, None] == y).any(1)
+    ),
     "program": Row("float32", lambda d: [d(40, 60), d(40, 60)], lambda x, y: (x > y) & (x > 1)),
     "program: choices": Row(
         "int8",
@@ -195,6 +198,12 @@ ROWS = {
         lambda d: [d(30, 5) * 0 + np.arange(5).astype(d(1).dtype)],
         lambda x: lax.linalg.lu_pivots_to_permutation(x, 5),
         lambda x: x,
+    ),
+    "roll": Row(
+        "float32",
+        lambda d: [d(400, 500)],
+        lambda x: jnp.roll(x, (3, -5), (0, 1)),
+        lambda x: np.roll(x, (3, -5), (0, 1)),
     ),
     "scatter": Row(
         "float32",

@@ -9,7 +9,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import NO_KERNELS, expect, show_prepared
-from weft import lax
+from weft import config, lax
 from weft.core.aval import ShapedArray
 from weft.cpu.kernels import are_kernels_wanted
 from weft.cpu.sums import split_row
@@ -430,3 +430,30 @@ def test_inner_products_along_any_axes(rng):
     x = np.float32(rng.standard_normal((600, 70)))
     found = weft.grad(lambda x: jnp.sum(jnp.einsum("ij,ij->j", x, x) ** 2))(x)
     np.testing.assert_allclose(found, 4 * x * (x.astype(float) ** 2).sum(0), rtol=2e-5)
+
+
+# Programs whose sums would have XLA wake a thread, and the kernels that compute them.
+SMALL_SUMS = [
+    (lambda a: a[0].sum(), "view sum"),
+    (jnp.trace, "view sum"),
+    (lambda a: jnp.trace(a, 100), "view sum"),
+    (lambda a: a[::-1, 3].mean(), "view sum"),
+    (lambda a: a[:2].prod(), "view sum"),
+    (lambda a: a[:16].sum(1), "view sum"),
+    (lambda a: jnp.nansum(a[7]), "view sum"),
+    (lambda a: a[:2, :3].sum(), ""),  # XLA adds so few where it is called
+    (lambda a: jnp.abs(a[0]).sum(), ""),  # the thread is awake anyway
+]
+
+
+@pytest.mark.parametrize("row", range(len(SMALL_SUMS)))
+def test_a_small_sum_wakes_no_thread(row, rng):
+    fun, kernels = SMALL_SUMS[row]
+    a = rng.standard_normal((1200, 1200)).astype(np.float32)
+    a[0, 5], a[7, 2] = np.nan if row == 0 else 1.5, np.nan
+    compiled = weft.jit(fun)
+    text = compiled.lower(a).as_text()
+    assert kernels.split() == [k for k in ("view", "sum") if f'"weft_{k}"' in text]
+    with config.scope(native=False):
+        expected = weft.jit(fun)(a)
+    np.testing.assert_allclose(compiled(a), expected, rtol=2e-5, atol=1e-5)

@@ -290,6 +290,7 @@ NO_ELEMENT = {
     "cpu.": "written by passes for a platform, and hold programs or call kernels",
     "primitives.random": "numbers that nothing foretells",
     "primitives.sort argmax argmin select_ranks": "depend on the order of elements",
+    "find_members": "compares each element with all members",
     "resize_axis": "sums with weights that its parameters describe",
     "select_and_gather_add": "depends on the order of elements",
     "primitives.fft primitives.eigen primitives.factorizations primitives.small": "of whole arrays",

@@ -37,7 +37,7 @@ TUTORIALS = "tour tutorials/digits tutorials/transformer tutorials/hmc tutorials
 TUTORIALS += "reading-a-program slow-step large-step"
 HOW_TO = "cache references sparse sparse-derivatives sizes-that-vary memory-limit explain numerics "
 HOW_TO += "security options versions"
-NOTES = "errors jaxpr special derivatives coverage ecosystem programs"
+NOTES = "errors jaxpr special derivatives coverage ecosystem programs scale"
 ELSEWHERE = "benchmarks index"
 
 # The part of an example's pictures that its card shows: the number of the picture, and left, top,

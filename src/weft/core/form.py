@@ -18,6 +18,7 @@ class Form(enum.Enum):
     TOP_K = "the largest elements of rows"
     RANKS = "the elements of rows that a sort would put at some places"
     PLACES = "the places of the elements that are true"
+    MEMBERS = "the elements of a vector that are in another"
     SUM = "a sum over axes"
     LOGICAL = "a reduction of bits over axes: and, or, xor"
     REDUCED_PRODUCT = "a product over axes"

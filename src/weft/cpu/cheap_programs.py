@@ -166,8 +166,16 @@ def is_quicker(call: Call, calls: int, several: bool) -> bool:
 
 def plan_view(out: Any, view: View) -> Eqn | None:
     """Return the call that copies a view, if it is as quick as XLA."""
+    attributes = describe_view(out.aval, view)
+    if attributes is None:
+        return None
+    return kernel_equation("weft_view", [view.source], [out], attributes)
+
+
+def describe_view(aval: ShapedArray, view: View) -> dict[str, Any] | None:
+    """Return the attributes of the call that copies a view, if it is as quick as XLA."""
     sizes, steps = merge_axes(view)
-    bits, size, side = itemsize_bits(out.aval.dtype), out.aval.size, sizes[-1]
+    bits, size, side = itemsize_bits(aval.dtype), aval.size, sizes[-1]
     sides = [n for n, step in zip(sizes[:-1], steps, strict=False) if abs(step) == 1]
     least, most = MIN_VIEW, size
     if sides and abs(steps[-1]) > 1:
@@ -177,8 +185,7 @@ def plan_view(out: Any, view: View) -> Eqn | None:
         side = min(side, *sides)
     if bits < 8 or not least <= size <= most or side < MIN_SIDE:
         return None
-    attributes = {"start": view.start, "sizes": sizes, "steps": steps}
-    return kernel_equation("weft_view", [view.source], [out], attributes)
+    return {"start": view.start, "sizes": sizes, "steps": steps}
 
 
 def plan_group(eqns: Sequence[Eqn], views: Mapping[Any, View]) -> Call:

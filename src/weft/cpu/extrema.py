@@ -148,7 +148,7 @@ def choose_arg_extremum(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
     return lambda x: [prim.find_by_value(x, **params)]
 
 
-def choose_reduced_product(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
+def choose_reduced_product(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Multiply by the kernel of sums, else in rows side by side."""
     (atom,), axes = eqn.invars, eqn.params["axes"]
     call = call_sum(atom, axes, reduced_type(atom.aval, axes), SumKind.PRODUCT, scope)
@@ -156,7 +156,7 @@ def choose_reduced_product(eqn: Eqn, scope: Scope) -> Callable[..., list] | None
     return call or reduce_beside(atom, axes, eqn.primitive, deeply, scope)
 
 
-def choose_sum_of_numbers(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
+def choose_sum_of_numbers(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Add or count the elements that are not NaN, by the kernel of sums, else by operations."""
     (atom,), prim = eqn.invars, cast(SumOfNumbers, eqn.primitive)
     x, axes, counts = atom.aval, eqn.params["axes"], eqn.params["counts"]

@@ -28,6 +28,7 @@ FORMS = {
     Form.TOP_K: "sorting.choose_top_k",
     Form.PLACES: "sorting.choose_places",
     Form.RANKS: "sorting.choose_ranks",
+    Form.MEMBERS: "sorting.choose_members",
     Form.SUM: "sums.choose_sum",
     Form.LOGICAL: "sums.choose_logical",
     Form.REDUCED_PRODUCT: "extrema.choose_reduced_product",
@@ -79,7 +80,7 @@ def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program of the forms that a CPU computes quickest."""
     found = survey_program(jaxpr)
     target = target._replace(
-        functions=found.functions, folds_nan=found.folds_nan, multiplies=found.multiplies
+        functions=found.functions, folds_nan=found.folds_nan, reduces=found.reduces
     )
     return rewrite_program(jaxpr, choose_form, target, (True,) * len(jaxpr.invars), True)
 
@@ -173,7 +174,7 @@ STAGED: dict[tuple, dict[Any, Any]] = keep_cache("forms for CPUs", {})
 def find_memo(target: Target) -> dict[Any, Any]:
     """Return the memo of replacements for a target, under the settings that are in force."""
     # all that counts of the number of functions
-    target = target._replace(functions=target.functions.bit_length(), multiplies=False)
+    target = target._replace(functions=target.functions.bit_length(), reduces=False)
     staged = STAGED.setdefault((target, trace_context()), {})
     if len(staged) > MAX_STAGED:
         staged.clear()

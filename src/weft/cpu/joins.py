@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, memo_jaxpr
 from weft.cpu.calls import call_kernel
 from weft.cpu.elements import is_fused, only_moves
@@ -30,6 +31,7 @@ from weft.primitives.slicing import pad, padding_mask
 INT32 = np.dtype(np.int32)
 MIN_COPY_BYTES = 1 << 18  # the call of a kernel pays for results of this size, and larger ones
 MIN_RUN_BYTES = 2048  # copies of this many contiguous bytes are quicker than loops
+MIN_ROLLED_BYTES = 64  # contiguous bytes of rows that are rolled
 MAX_PARTS = 64  # each part is an operand
 MAX_PIECES = 2  # slices of an array that are selected by index; a roll has two
 MAX_COLUMNS = 8  # more columns are not chosen by their numbers
@@ -56,6 +58,9 @@ def has_many_bytes(aval: ShapedArray) -> bool:
 def choose_join(eqn: Eqn, scope: Scope) -> Reading | None:
     """Join large parts by the kernel; a part that is a slice along the axis is read in place."""
     out, axis = eqn.outvars[0].aval, eqn.params["dimension"]
+    if scope.moves and (rolled := find_rolls(eqn, scope)):
+        whole, starts = rolled
+        return Reading(lambda x: [roll(x, starts)], [whole])
     if not can_join(out, axis, len(eqn.invars), scope):
         found = joins_slices(eqn, scope)
         return Reading(lambda *xs: [join_by_choice(xs, axis, out)], eqn.invars) if found else None
@@ -97,6 +102,48 @@ def join(
     attributes = {"starts": tuple(starts), "sizes": tuple(sizes)}
     (y,) = call_kernel("weft_concatenate", operands, [result], attributes)
     return reshape(y, out.shape)
+
+
+def find_rolls(eqn: Eqn, scope: Scope) -> tuple[Atom, tuple[int, ...]] | None:
+    """Return the array that a join, and the joins before it, roll, and where each axis starts.
+
+    None for an array rolled along one axis in long rows, for which joining is as quick.
+    """
+    out = eqn.outvars[0].aval
+    bits, starts = dtypes.itemsize_bits(out.dtype), [0] * out.ndim
+    if not scope.target.kernels or not has_many_bytes(out) or bits < 8:
+        return None
+    whole: Any = eqn.outvars[0]
+    join: Eqn | None = eqn
+    count = 0
+    while join is not None and join.primitive.form is Form.JOIN:
+        axis = join.params["dimension"]
+        found = [(a.aval.shape[axis], *find_whole(a, axis, scope)) for a in join.invars]
+        size = out.shape[axis]
+        if len(found) != 2 or found[0][1] is not found[1][1] or found[0][1].aval.shape != out.shape:
+            break
+        (length, whole, start), (_, _, first) = found
+        if first or start + length != size:
+            break
+        starts[axis] = (starts[axis] + start) % size
+        scope.maker(whole)  # so that the choice is not remembered
+        join, count = scope.old_makers.get(whole), count + 1
+    rolled = [i for i, start in enumerate(starts) if start]
+    run = math.prod(out.shape[max(rolled) :]) if rolled else 0
+    if run * bits < 8 * MIN_ROLLED_BYTES or (count == 1 and can_copy(out, run, scope)):
+        return None
+    return whole, tuple(starts)
+
+
+def roll(x: Any, starts: Sequence[int]) -> Any:
+    """Roll an array by the kernel so that each axis begins with an element of the operand."""
+    last = max(i for i, start in enumerate(starts) if start)
+    lanes = math.prod(x.shape[last + 1 :])
+    shape = (*x.shape[:last], x.shape[last] * lanes)
+    places = (*starts[:last], starts[last] * lanes)
+    out = ShapedArray(shape, x.dtype)
+    (y,) = call_kernel("weft_roll", [reshape(x, shape)], [out], {"starts": places})
+    return reshape(y, x.shape)
 
 
 def joins_slices(eqn: Eqn, scope: Scope) -> bool:

@@ -20,6 +20,10 @@ MAX_LIGHT_EQNS = 64  # longer programs are not looked at
 # matrix. LAPACK factorizes a matrix of this many elements in a millisecond or two.
 MAX_SHORT = 1 << 16
 ROW_ELEMENTS = 256  # of an array that the kernel of programs computes at once
+# The forms that kernels compute in programs of little else, so that XLA wakes no thread.
+CALLED = frozenset(
+    (Form.MEMBERS, Form.PRODUCT, Form.SUM, Form.REDUCED_PRODUCT, Form.SUM_OF_NUMBERS)
+)
 HALVES = frozenset(map(np.dtype, (np.float16, bfloat16)))
 
 
@@ -36,7 +40,7 @@ class Target(NamedTuple):
       donated: the buffers of some arguments may be reused for results.
       folds_nan: XLA may find out, from numbers in the program, that an element is NaN.
       functions: how many equations of the whole program compute functions that have formulas.
-      multiplies: the whole program has a product of matrices.
+      reduces: the whole program has a product of matrices, or a sum.
       loops: the program is the body of a loop, or part of one.
     """
 
@@ -47,7 +51,7 @@ class Target(NamedTuple):
     donated: bool = False
     folds_nan: bool = False
     functions: int = 0
-    multiplies: bool = False
+    reduces: bool = False
     loops: bool = False
 
     @property
@@ -65,7 +69,7 @@ class Scope:
       program: the program before it is rewritten.
       moves: the program is compiled by itself, and its few equations only move elements.
       light: the program is compiled by itself, and XLA uses one thread for it if kernels compute
-        its products.
+        its products and sums.
       arguments: the variables that are arguments of a compiled function. The inputs of a loop's
         body are not arguments.
       eqns: the equations of the new program so far.
@@ -105,7 +109,7 @@ class Scope:
         self.moves = moves
         self.rewriter = rewriter
         self.alone = by_itself and len(program.eqns) == 1
-        self.light = target.multiplies and by_itself and is_light(program, target)
+        self.light = target.reduces and by_itself and is_light(program, target)
         self.arguments = frozenset(arguments)
         self.eqns: list[Eqn] = []
         self.asked: list[Atom] = []
@@ -141,20 +145,20 @@ class Scope:
 
 
 def is_light(jaxpr: Jaxpr, target: Target) -> bool:
-    """Return True if a program computes little beside products of matrices and moved elements.
+    """Return True if a program computes little beside products, sums and moved elements.
 
-    XLA then uses one thread for the program if kernels compute the products. Where operations are
-    named, this is never so, because reports count the operations of XLA's products.
+    XLA then uses one thread for the program if kernels compute the products and sums. Where
+    operations are named, this is never so, because reports count the operations of XLA's products.
     """
     if target.devices or target.located or len(jaxpr.eqns) > MAX_LIGHT_EQNS:
         return False
-    count, multiplies = 0, False
+    count, reduces = 0, False
     for eqn in jaxpr.eqns:
-        if eqn.primitive.form is Form.PRODUCT:
-            multiplies = True
-        elif not only_moves(eqn):
+        form = eqn.primitive.form
+        reduces = reduces or form in CALLED
+        if form not in (Form.PRODUCT, Form.MEMBERS) and not only_moves(eqn):
             for v in eqn.outvars:
                 if type(v.aval.size) is not int or not eqn.primitive.memoize_type:
                     return False
                 count += v.aval.size
-    return multiplies and count < MAX_LIGHT_ELEMENTS
+    return reduces and count < MAX_LIGHT_ELEMENTS

@@ -1,6 +1,7 @@
 """Sorts, partitions, the largest elements and places of true ones, as CPUs compute them quickest.
 
-The kernels are in native/sort.cc, partition.cc and top_k.cc. They go along the last axis.
+So are elements looked up among others. The kernels are in native/sort.cc, partition.cc, top_k.cc
+and members.cc. They go along the last axis.
 """
 
 from __future__ import annotations
@@ -28,9 +29,13 @@ from weft.primitives.sort import has_native_order, lower_keys, lower_sort, sort_
 from weft.util import has_symbolic_size, inverse_permutation, is_below
 from weft.xla.hlo import i64s
 
-INT32 = np.dtype(np.int32)
+BOOL, INT32 = np.dtype(np.bool_), np.dtype(np.int32)
 # The kernel that finds the k largest is quicker than a sort for rows of up to this many times k.
 MAX_TOP_K_RATIO = 8
+# Elements that are looked up as quickly as a second thread is woken, from as many comparisons on as
+# XLA wakes it for.
+MAX_LOOKED_UP, MIN_COMPARED = 1 << 13, 1000
+MAX_MEMBERS = 1 << 24  # their table takes up to 64 bytes for each
 
 
 def call_along_rows(
@@ -190,3 +195,18 @@ def choose_ranks(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
     x, k = (a.aval for a in eqn.invars)
     partitions = scope.target.kernels and has_native_order(x) and not prim.sorts(x, k)
     return prim.select_by_partition if partitions else prim.select_anywhere
+
+
+def choose_members(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Look elements up in a table by the kernel: among many, and where XLA would wake a thread."""
+    prim: Any = eqn.primitive
+    x, members = (a.aval for a in eqn.invars)
+    real = has_native_order(x) and not dtypes.is_complex(x.dtype)
+    if not scope.target.kernels or not real or not is_below(members.size, MAX_MEMBERS):
+        return None
+    alone = (
+        scope.light and is_below(x.size, MAX_LOOKED_UP) and x.size * members.size >= MIN_COMPARED
+    )
+    if prim.compares(members) and not alone:
+        return prim.find_plainly  # which passes may read, unlike the primitive
+    return lambda *xs: call_kernel("weft_members", xs, [ShapedArray(x.shape, BOOL)])

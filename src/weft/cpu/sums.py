@@ -19,12 +19,13 @@ from weft.core.facts import LIGHT, Elements
 from weft.core.jaxpr import Atom, Eqn, Literal, bodies_of
 from weft.core.primitive import Primitive
 from weft.cpu.calls import call_kernel
+from weft.cpu.cheap_programs import describe_view
 from weft.cpu.elements import find_direction
 from weft.cpu.formula import Formula, apply_formula, apply_plainly
 from weft.cpu.kernels import are_floats
 from weft.cpu.rewriting import Reading, Replacement
 from weft.cpu.scope import Scope
-from weft.optimize.views import find_views, view_whole
+from weft.optimize.views import View, find_views, view_whole
 from weft.primitives.dot import product_dtypes
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import Expr
@@ -33,6 +34,7 @@ from weft.primitives.kernels import Called
 from weft.primitives.layout import convert, reduce_sum, reshape
 from weft.primitives.reduction import Reduction
 from weft.primitives.tokens import optimization_barrier
+from weft.util import is_below
 from weft.xla.hlo import i64s
 
 BOOL, INT32, UINT32, F16, F32, F64 = map(np.dtype, ("?", "int32", "uint32", "e", "f", "d"))
@@ -42,6 +44,9 @@ BYTES = BOOL, np.dtype(np.int8), np.dtype(np.uint8)
 SMALL = (*BYTES, F16, np.dtype(dtypes.bfloat16))
 MIN_SUM_SIZE = 1 << 15  # elements: for fewer, the call of a kernel does not pay
 MIN_BYTE_SUM_SIZE = 1 << 12  # the same, of elements of one byte, and of comparisons
+MIN_WAKING_SIZE = 1000  # elements that XLA gives to another thread, which takes long to wake
+MIN_SMALL_ROW = 16  # elements, or lanes, of rows of a sum of so few elements
+MIN_PARTS = 8  # parts that an array is large enough for, so that XLA divides a loop by its size
 MIN_STEPS_SIZE = 1 << 18  # elements of one row: shorter rows are not reduced in three steps
 MIN_SLOW_LANES = 24576  # YNNPACK takes 2 to 5 times the kernel's time for rows so long, and longer
 MAX_SHORT_ROW = 8  # elements of a row: XLA's loop takes rows so short at once, and several of them
@@ -107,32 +112,61 @@ def write_sum_by_loop(hlo: Any, x: Any, axes: Sequence[int]) -> list:
 
 def call_sum(
     atom: Atom, axes: Sequence[int], out: ShapedArray, kind: SumKind, scope: Scope
-) -> Callable[..., list] | None:
+) -> Callable[..., list] | Reading | None:
     """Return the call of the kernel that adds up, if it is quicker.
 
     It is for arguments of the program; XLA may compute all else within its loop. It is for sums of
-    wide columns too. It is not quicker for short rows.
+    wide columns too. It is not quicker for short rows. It is for any operand of a small sum for
+    which XLA would wake a thread.
     """
     x = atom.aval
+    small = scope.light and is_below(x.size, MIN_SUM_SIZE)
     kinds = {*FLOATS}
     if kind in (SumKind.ALL, SumKind.PRODUCT):
         kinds.update(COMPLEX)
     if out.dtype != x.dtype:
         kinds.update(SMALL)
     least = MIN_SUM_SIZE if x.dtype.itemsize > 1 else MIN_BYTE_SUM_SIZE
+    least = MIN_WAKING_SIZE if small else least
     if not axes or x.dtype not in kinds or type(x.size) is not int or x.size < least:
         return None
     _, n, lanes = sizes = sizes_around(x.shape, axes)
     few = are_few(x, axes)
     plain = kind is SumKind.ALL and x.dtype in FLOATS  # at which XLA is quick, too
     long = n >= (512 if plain else 128) if lanes == 1 else lanes >= 64
+    long = long or (small and n >= MIN_SMALL_ROW and (lanes == 1 or lanes >= MIN_SMALL_ROW))
     if (few and kind is not SumKind.ALL) or (lanes > 1 and kind is SumKind.PRODUCT):
         return None
     worth = are_near(axes) and long and x.size >= 8 * out.size
-    wide = plain and lanes >= MIN_SLOW_LANES and not few
-    if not worth or not scope.target.kernels or not (wide or is_given(atom, scope)):
+    stored = small or (plain and lanes >= MIN_SLOW_LANES and not few)
+    if not worth or not scope.target.kernels or not (stored or is_given(atom, scope)):
         return None
-    return lambda x: call_reduction("weft_sum", [x], sizes, out, {"what": int(kind)})
+    call = lambda x: call_reduction("weft_sum", [x], sizes, out, {"what": int(kind)})
+    return read_part(call, atom, scope) if small else call
+
+
+def read_part(call: Callable[..., list], atom: Atom, scope: Scope) -> Callable[..., list] | Reading:
+    """Return a reduction of an operand that, as a small part of a large array, a kernel reads.
+
+    XLA divides the loop that copies a part by the bytes of the whole array, and wakes a thread.
+    """
+    aval, makers, whole = atom.aval, [], atom
+    while (maker := scope.maker(whole)) is not None and len(maker.invars) == 1:
+        makers.append(maker)
+        (whole,) = maker.invars
+    if not makers or is_below(whole.aval.size, MIN_PARTS * aval.size):
+        return call
+    views: dict[Any, View] = {whole: view_whole(whole)}
+    for maker in reversed(makers):
+        found = find_views(maker, views)
+        if found is None:
+            return call
+        views.update(zip(maker.outvars, found, strict=True))
+    attributes = describe_view(aval, views[atom])
+    if not attributes:
+        return call
+    part = aval.strong()
+    return Reading(lambda x: call(*call_kernel("weft_view", [x], [part], attributes)), [whole])
 
 
 def is_given(atom: Atom, scope: Scope) -> bool:
@@ -163,7 +197,7 @@ def add_small(
     if kind not in BYTES:  # YNNPACK is as quick for one row of bfloat16
         fits = x.dtype == F32 and (kind == F16 or rows * lanes > 1)
         call = call_sum(given, axes, out, SumKind.ALL, scope) if fits else None
-        return call and Reading(call, [given])
+        return call if call is None or isinstance(call, Reading) else Reading(call, [given])
     if wide and n << 8 * (kind != BOOL) >= 1 << 31:
         return None
     whole = ShapedArray(out.shape, INT32) if wide else out

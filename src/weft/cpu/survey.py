@@ -9,6 +9,7 @@ from weft import dtypes
 from weft.core.facts import Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
+from weft.cpu.scope import CALLED
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import BF16
 
@@ -25,27 +26,27 @@ class Survey(NamedTuple):
         copies one that is written once and called. So formulas are for larger arrays where there
         are many.
       folds_nan: numbers may show that a value is NaN.
-      multiplies: there is a product of matrices.
+      reduces: there is an operation of a form in `CALLED`, such as a product of matrices, or a sum.
       has_half: a result is of bfloat16.
     """
 
     functions: int
     folds_nan: bool
-    multiplies: bool
+    reduces: bool
     has_half: bool
 
 
 @memo_jaxpr
 def survey_program(jaxpr: Jaxpr) -> Survey:
     """Return the facts of a program."""
-    functions, folds_nan, multiplies, has_half = 0, False, False, False
+    functions, folds_nan, reduces, has_half = 0, False, False, False
     for eqn in jaxpr.eqns:
         prim = eqn.primitive
         form = prim.form
         if form is None:
             pass  # as most are
-        elif form is Form.PRODUCT:
-            multiplies = True
+        elif form in CALLED:
+            reduces = True
         elif isinstance(prim, Elementwise) and prim.formulas:
             formula = prim.formulas.get(eqn.outvars[0].aval.dtype)
             functions += formula is not None and formula.least > 0
@@ -58,11 +59,11 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
             for held in map(survey_program, held_jaxprs(eqn)):
                 functions += held.functions
                 folds_nan = folds_nan or held.folds_nan
-                multiplies = multiplies or held.multiplies
+                reduces = reduces or held.reduces
                 has_half = has_half or held.has_half
     types = {v.aval for eqn in jaxpr.eqns for v in eqn.outvars}
     has_half = has_half or BF16 in {a.dtype for a in types}
-    return Survey(functions, folds_nan, multiplies, has_half)
+    return Survey(functions, folds_nan, reduces, has_half)
 
 
 def shows_nan(eqn: Eqn) -> bool:

@@ -1,4 +1,5 @@
-// Copies in pieces: parts of arrays one after another along an axis, and an array within a frame.
+// Copies in pieces: parts of arrays one after another along an axis, an array within a frame, and an
+// array rolled along its axes.
 //
 // Elements are copied as bytes, whatever their dtype. The work is divided among threads by bytes.
 
@@ -112,6 +113,43 @@ ffi::Error Pad(ffi::ThreadPool pool, ffi::Span<const int64_t> low, ffi::AnyBuffe
   return ffi::Error::Success();
 }
 
+// Writes x[(i + starts) mod sizes] to the element i of the result. A row is one run along the last
+// axis, copied in two parts.
+ffi::Error Roll(ffi::ThreadPool pool, ffi::Span<const int64_t> starts, ffi::AnyBuffer x,
+                ffi::Result<ffi::AnyBuffer> out) {
+  const auto dims = x.dimensions();
+  const size_t rank = dims.size();
+  bool fits = rank > 0 && starts.size() == rank && out->dimensions() == dims && AreAlike(x, *out);
+  for (size_t i = 0; fits && i < rank; ++i) fits = 0 <= starts[i] && starts[i] < dims[i];
+  if (!fits) {
+    return ffi::Error::InvalidArgument(
+        "the result must be like the operand, and `starts` a place in each axis");
+  }
+  const int64_t bytes = ffi::ByteWidth(x.element_type());
+  const char* const from = static_cast<const char*>(x.untyped_data());
+  char* const to = static_cast<char*>(out->untyped_data());
+  const int64_t width = dims.back() * bytes, total = out->element_count() * bytes;
+  const int64_t start = starts[rank - 1] * bytes, split = width - start;
+  ForEach(pool, (total + kBytes - 1) / kBytes, [&](int64_t piece) {
+    const int64_t begin = piece * kBytes, end = std::min(total, begin + kBytes);
+    for (int64_t row = begin / width; row * width < end; ++row) {
+      int64_t rest = row, place = 0, stride = width;  // of the row in x
+      for (int64_t i = static_cast<int64_t>(rank) - 2; i >= 0; --i) {
+        const int64_t k = rest % dims[i] + starts[i];
+        place += (k < dims[i] ? k : k - dims[i]) * stride;
+        stride *= dims[i];
+        rest /= dims[i];
+      }
+      const int64_t at = row * width, first = std::max(begin, at) - at;
+      const int64_t last = std::min(end, at + width) - at, middle = std::clamp(split, first, last);
+      const char* const source = from + place;
+      if (first < middle) Copy(to + at + first, source + start + first, middle - first);
+      if (middle < last) Copy(to + at + middle, source + middle - split, last - middle);
+    }
+  });
+  return ffi::Error::Success();
+}
+
 }  // namespace
 }  // namespace weft
 
@@ -127,5 +165,11 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_pad, weft::Pad,
                                   .Ctx<xla::ffi::ThreadPool>()
                                   .Attr<xla::ffi::Span<const int64_t>>("low")
                                   .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_roll, weft::Roll,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Attr<xla::ffi::Span<const int64_t>>("starts")
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .Ret<xla::ffi::AnyBuffer>());

@@ -14,6 +14,7 @@ from weft import dtypes, lax
 from weft.errors import ShapeError
 from weft.numpy.indexing import Access, broadcast_last, getitem_with
 from weft.numpy.manipulation import moveaxis
+from weft.numpy.members import find_members
 from weft.numpy.promotion import (
     as_array,
     as_arrays_together,
@@ -373,7 +374,8 @@ def isin(
 ) -> Array:
     """Return True for the elements that are among the test elements.
 
-    NaN is not equal to any element. The test elements are sorted and searched.
+    NaN is not equal to any element. A few test elements are compared with each element; more are
+    sorted and searched, or, on CPUs, looked up in a table.
 
     Args:
       element: an array of any shape and dtype.
@@ -394,18 +396,6 @@ def isin(
     a, b = flatten_together("isin", x, test_elements)
     out = drop_weak_type(lax.reshape(find_members(a, b), x.shape))
     return ops.bitwise_not(out) if invert else out
-
-
-@operation
-def find_members(a: Any, b: Any) -> Any:
-    """Return which elements of one vector are in another: search in the sorted other."""
-    if not b.size:
-        return lax.full(a.shape, False, BOOL)
-    b = lax.sort(b, 0)
-    i = search_by_halving(b, a, "left")
-    last = literal(b.size - 1, i.dtype)
-    i = ops.select(ops.lt(i, last), i, lax.broadcast_in_dim(last, i.shape, ()))
-    return ops.eq(getitem_with(b, i, INSIDE), a)
 
 
 @operation(static=("inside", "with_places"))

@@ -29,6 +29,7 @@ from weft.core.stage import stage
 from weft.core.trace import current
 from weft.export.dims import Dim, DimAsValue
 from weft.nn.attention_parts import AttentionPart
+from weft.numpy.members import FindMembers
 from weft.numpy.ranks import SelectRanks
 from weft.padding.elements import note_number, run_elements
 from weft.padding.matrices import MATRIX_RULES
@@ -250,6 +251,7 @@ def pad_scan(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 ALL_RULES: dict[type, Callable] = {
     **RULES, **MATRIX_RULES, DimAsValue: pad_size,
     Cond: pad_cond, While: pad_while, Reversal: pad_reversal, Scan: pad_scan,
+    FindMembers: pad_decomposed(lambda prim, params: prim.find_plainly),
     SelectRanks: pad_decomposed(lambda prim, params: prim.select_anywhere),
     SparseProduct: pad_decomposed(lambda prim, params: lambda *xs: [prim.compute(*xs, **params)]),
     AttentionPart: pad_decomposed(lambda prim, params: functools.partial(prim.plain, **params)),
