@@ -8,7 +8,7 @@ from typing import NamedTuple
 from weft import dtypes
 from weft.core.facts import Elements
 from weft.core.form import Form
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, held_jaxprs, memo_jaxpr
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import BF16
 
@@ -24,12 +24,14 @@ class Survey(NamedTuple):
       functions: how many equations may become formulas. XLA:CPU compiles a formula in 10 ms, and
         copies one that is written once and called. So formulas are for larger arrays where there
         are many.
-      folds_nan: numbers may show that a value is NaN.
+      shows_nan: numbers may show that a value is NaN.
+      folds_nan: such a value may reach a function.
       multiplies: there is a product of matrices.
       has_half: a result is of bfloat16.
     """
 
     functions: int
+    shows_nan: bool
     folds_nan: bool
     multiplies: bool
     has_half: bool
@@ -39,6 +41,7 @@ class Survey(NamedTuple):
 def survey_program(jaxpr: Jaxpr) -> Survey:
     """Return the facts of a program."""
     functions, folds_nan, multiplies, has_half = 0, False, False, False
+    shown: set[Var] = set()  # what may be computed from a value that is known to be NaN
     for eqn in jaxpr.eqns:
         prim = eqn.primitive
         form = prim.form
@@ -49,20 +52,27 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
         elif isinstance(prim, Elementwise) and prim.formulas:
             formula = prim.formulas.get(eqn.outvars[0].aval.dtype)
             functions += formula is not None and formula.least > 0
+        reached = bool(shown) and any([a in shown for a in eqn.invars if type(a) is not Literal])
+        shows = False
         for a in eqn.invars:
-            if type(a) is Literal and not folds_nan:
+            if type(a) is Literal and not shows:
                 x = a.val  # most are finite, and added or multiplied
                 if form is not None or type(x) not in NUMBERS or not -math.inf < x < math.inf:
-                    folds_nan = shows_nan(eqn)
+                    shows = shows_nan(eqn)
         if not prim.memoize_type:  # else it holds nothing
             for held in map(survey_program, held_jaxprs(eqn)):
                 functions += held.functions
-                folds_nan = folds_nan or held.folds_nan
+                shows = shows or held.shows_nan
                 multiplies = multiplies or held.multiplies
                 has_half = has_half or held.has_half
+            folds_nan = folds_nan or shows or reached
+        elif (shows or reached) and form in FUNCTIONS:
+            folds_nan = True
+        if shows or reached:
+            shown.update(eqn.outvars)
     types = {v.aval for eqn in jaxpr.eqns for v in eqn.outvars}
     has_half = has_half or BF16 in {a.dtype for a in types}
-    return Survey(functions, folds_nan, multiplies, has_half)
+    return Survey(functions, bool(shown), folds_nan, multiplies, has_half)
 
 
 def shows_nan(eqn: Eqn) -> bool:
