@@ -112,6 +112,21 @@ def test_long_loops_are_not_compiled_as_one_function():
     assert LONG_LOOP in loop(200).extra  # as newer releases of XLA have no limit of their own
 
 
+@pytest.mark.parametrize(
+    ("size", "count", "expected"),
+    [
+        (64, 70, LIGHT_LOOP),  # one thread computes an iteration
+        (9000, 50, SMALL_LOOP),  # few equations compile fast in any case
+        (9000, 70, LONG_LOOP),
+        (20_000, 70, SMALL_LOOP),  # one function runs faster
+    ],
+)
+def test_loops_that_run_as_fast_either_way_are_compiled_on_all_threads(size, count, expected):
+    step = lambda _, xs: [a * 0.5 + b for a, b in zip(xs, xs[1:] + xs[:1], strict=True)]
+    flags = flags_of(lambda xs: lax.fori_loop(0, 9, step, xs), [jnp.zeros(size)] * count)
+    assert [f for f in flags.extra if f[0] == SMALL_LOOP[0]] == [expected]
+
+
 @pytest.mark.parametrize(("rows", "whole"), [(200, True), (20_000, False)])
 def test_loops_over_arrays_of_moderate_size_are_one_function(monkeypatch, rows, whole):
     monkeypatch.setattr("weft.cpu.flags.SMALL_LOOP", (SMALL_LOOP[0], str(BYTES_BY_CORES[2])))

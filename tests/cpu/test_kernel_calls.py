@@ -224,6 +224,8 @@ CALLS = {
     ),
     "matvec": Call("F[m,k] F[k] -> F[m]", given(turned=False), DEPTH),
     "matvec: turned": Call("F[k,m] F[k] -> F[m]", given(turned=True), DEPTH),
+    "matvec_pair": Call("F[m,k] F[k] F[m] -> F[m] F[k]", given(chained=False), DEPTH),
+    "matvec_pair: chained": Call("F[m,k] F[k] F[k] -> F[m] F[k]", given(chained=True), DEPTH),
     "members": Call("W[n] W[m] -> bool[n]"),
     "or_nan": Call(
         "N[*b] i32[*b] -> N[*b] | N[*b,n] i32[*b] -> N[*b,n] | N[*b,m,n] i32[*b] -> N[*b,m,n]"

@@ -312,6 +312,7 @@ ROWS = {
     ),
     "dot": Row("float32", lambda d: [d(9, 70, 80), d(9, 80, 60)], lambda x, y: x @ y),
     "matvec": Row("float32", lambda d: [d(600, 900), d(900)], lambda x, y: x @ y),
+    "matvec_pair": Row("float32", lambda d: [d(600, 900), d(900)], lambda x, y: x.T @ (x @ y)),
     "program: function": Row("float32", lambda d: [d(200, 500)], lambda x: lax.sin(x), np.sin),
     "program: function of doubles": Row(
         "float64", lambda d: [d(200, 500)], lambda x: lax.cos(x), np.cos

@@ -9,6 +9,7 @@ from weft.cpu.chains import fuse_chains
 from weft.cpu.clusters import fuse_clusters
 from weft.cpu.flattening import flatten_rows
 from weft.cpu.forms import choose_forms
+from weft.cpu.pairs import pair_products
 from weft.cpu.rounding import round_to_bfloat16
 from weft.cpu.scope import Target
 from weft.optimize.passes import write_dump
@@ -20,6 +21,7 @@ from weft.passes.dce import drop_dead_code
 PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
     fuse_clusters,
     choose_forms,
+    pair_products,
     fuse_chains,
     flatten_rows,
     round_to_bfloat16,

@@ -37,10 +37,8 @@ MAX_ELEMENTS, MAX_THIN_SIDE, MAX_THIN_WORK = 1 << 18, 64, 3 << 26
 MIN_LOOP_WORK = 1 << 21
 # Left factors stored by columns are read a cache line at a time, and have to stay in one cache.
 MAX_TURNED_ELEMENTS = 1 << 18
-# The kernel computes the product of a matrix and a vector for this many contiguous elements,
-# and of a matrix by columns for up to this many multiplications. XLA is as quick for more, if the
-# vector is on the left; else it takes up to 20 times as long.
-MIN_RUN, MAX_WORK_BY_COLUMNS = 1 << 9, 1 << 23
+# The kernel computes the product of a matrix and a vector for this many contiguous elements.
+MIN_RUN = 1 << 9
 # XLA wakes a thread for a program of more than 1000 elements, and counts the operations of its own
 # products. That takes longer than this many multiplications of float32. It counts nothing of the
 # call of a kernel, which pays from MIN_LIGHT_WORK on.
@@ -235,7 +233,7 @@ def choose_product_kernel(
     if vector:
         turned = right_turned if m == 1 else left_turned
         short = (m * n if turned else k) < MIN_RUN and not quick
-        if short or (turned and products > MAX_WORK_BY_COLUMNS):
+        if short:
             return None
     elif left_turned and m * k > MAX_TURNED_ELEMENTS:
         return None
@@ -245,8 +243,9 @@ def choose_product_kernel(
         left = arrange_matrices(x, lb, lc, (*count, m, k))
         right = arrange_matrices(y, rb, rc, (*count, n, k))
         if vector:
-            a, v = (right, left) if m == 1 else (left, right)
-            operands = [reshape(a, a.shape[-2:]), reshape(v, (k,))]
+            a, v, given = (right, left, x) if m == 1 else (left, right, y)
+            v = given if given.ndim == 1 else reshape(v, (k,))  # no reshapes for `pair_products`
+            operands = [reshape(a, a.shape[-2:]), v]
             made = ShapedArray((m * n,), out.dtype)
             (z,) = call_kernel("weft_matvec", operands, [made], {"turned": turned})
         else:

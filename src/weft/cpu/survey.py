@@ -8,7 +8,7 @@ from typing import NamedTuple
 from weft import dtypes
 from weft.core.facts import Elements
 from weft.core.form import Form
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, held_jaxprs, memo_jaxpr
 from weft.cpu.scope import CALLED
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import BF16
@@ -25,12 +25,14 @@ class Survey(NamedTuple):
       functions: how many equations may become formulas. XLA:CPU compiles a formula in 10 ms, and
         copies one that is written once and called. So formulas are for larger arrays where there
         are many.
-      folds_nan: numbers may show that a value is NaN.
+      shows_nan: numbers may show that a value is NaN.
+      folds_nan: such a value may reach a function.
       reduces: there is an operation of a form in `CALLED`, such as a product of matrices, or a sum.
       has_half: a result is of bfloat16.
     """
 
     functions: int
+    shows_nan: bool
     folds_nan: bool
     reduces: bool
     has_half: bool
@@ -40,6 +42,7 @@ class Survey(NamedTuple):
 def survey_program(jaxpr: Jaxpr) -> Survey:
     """Return the facts of a program."""
     functions, folds_nan, reduces, has_half = 0, False, False, False
+    shown: set[Var] = set()  # what may be computed from a value that is known to be NaN
     for eqn in jaxpr.eqns:
         prim = eqn.primitive
         form = prim.form
@@ -50,20 +53,27 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
         elif isinstance(prim, Elementwise) and prim.formulas:
             formula = prim.formulas.get(eqn.outvars[0].aval.dtype)
             functions += formula is not None and formula.least > 0
+        reached = bool(shown) and any([a in shown for a in eqn.invars if type(a) is not Literal])
+        shows = False
         for a in eqn.invars:
-            if type(a) is Literal and not folds_nan:
+            if type(a) is Literal and not shows:
                 x = a.val  # most are finite, and added or multiplied
                 if form is not None or type(x) not in NUMBERS or not -math.inf < x < math.inf:
-                    folds_nan = shows_nan(eqn)
+                    shows = shows_nan(eqn)
         if not prim.memoize_type:  # else it holds nothing
             for held in map(survey_program, held_jaxprs(eqn)):
                 functions += held.functions
-                folds_nan = folds_nan or held.folds_nan
+                shows = shows or held.shows_nan
                 reduces = reduces or held.reduces
                 has_half = has_half or held.has_half
+            folds_nan = folds_nan or shows or reached
+        elif (shows or reached) and form in FUNCTIONS:
+            folds_nan = True
+        if shows or reached:
+            shown.update(eqn.outvars)
     types = {v.aval for eqn in jaxpr.eqns for v in eqn.outvars}
     has_half = has_half or BF16 in {a.dtype for a in types}
-    return Survey(functions, folds_nan, reduces, has_half)
+    return Survey(functions, bool(shown), folds_nan, reduces, has_half)
 
 
 def shows_nan(eqn: Eqn) -> bool:

@@ -21,6 +21,7 @@ namespace {
 constexpr int64_t kBeside = 32;     // the most equations of systems that are solved side by side
 constexpr int64_t kEquations = 96;  // the most equations that are not divided in two
 constexpr int64_t kProducts = 3 << 17;  // products that are worth a thread
+constexpr int64_t kOneThread = 1 << 10;  // the most equations of one right side that one thread solves
 
 template <class T>
 struct SolveJob {
@@ -39,9 +40,22 @@ struct SolveJob {
 namespace weft {
 namespace {
 
+// Subtracts products from m right sides of one column, on several threads if there are many.
+template <class T>
+void SubtractAll(ffi::ThreadPool* pool, const System& s, const T* e, const T* x, int64_t m, int64_t n, T* y) {
+  const int64_t rows = std::max<int64_t>(16, kProducts / n / 16 * 16);
+  if (!pool || m <= rows) return WEFT_PICK(SubtractProducts<T>)(s, e, x, m, n, y);
+  ForEach(*pool, (m + rows - 1) / rows, [&](int64_t i) {
+    const int64_t first = i * rows;
+    WEFT_PICK(SubtractProducts<T>)(s, e + first * s.row, x, std::min(rows, m - first), n, y + first);
+  });
+}
+
 template <class T>
 void SolveAll(ffi::ThreadPool* pool, System s, const T* e, T* x) {
   const int64_t n = s.n, k = s.k;
+  const bool one = k == 1 && s.line == 1;
+  if (one && n <= kOneThread) return WEFT_PICK(SolveVector<64, T>)(s, e, x);
   if (n <= kEquations) {
     const int64_t wide = kVectors * LaneBytes() / sizeof(T), parts = (k + wide - 1) / wide;
     const int64_t together = std::max<int64_t>(1, kProducts / (n * n * wide));
@@ -60,7 +74,9 @@ void SolveAll(ffi::ThreadPool* pool, System s, const T* e, T* x) {
   SolveAll(pool, part, e + first * (s.row + s.column), x + first * s.line);
   const T *const known = x + first * s.line, *const factors = e + later * s.row + first * s.column;
   T* const rest = x + later * s.line;
-  if (s.step == 1) {
+  if (one) {
+    SubtractAll(pool, s, factors, known, n - part.n, part.n, rest);
+  } else if (s.step == 1) {
     Multiply(pool, Dot<T>{1, n - part.n, k, part.n, factors, known, rest, s.row, s.column, s.line, s.line,
                           false, true});
   } else {
