@@ -33,6 +33,7 @@ clz population_count bitwise_count shift_right_logical bitcast_convert_type inve
 bitwise_invert nextafter spacing frexp finfo iinfo take_along_axis unpackbits geomspace logspace
 histogram2d histogramdd histogram_bin_edges histogram view
 """.split()  # noqa: SIM905
+REFUSALS = TypeError, ValueError, IndexError, AttributeError, NameError, NotImplementedError
 SIZE = 12  # functions in a group
 NAMES = [
     (m, n)
@@ -87,7 +88,7 @@ def find_call(name: str, fun: Callable, short: list, wide: list) -> Call | None:
         try:
             if all(weft.eval_shape(call.fun, xs) for xs in (call.short, call.wide)):
                 return call
-        except (TypeError, ValueError, IndexError, AttributeError, NameError):
+        except REFUSALS:
             continue
     return None
 

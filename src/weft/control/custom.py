@@ -28,8 +28,7 @@ from weft.primitives.layout import batched_at_front, instantiate, reduce_sum, tr
 from weft.primitives.state import discharge_fwd_rule, run_on_values, writes_of_rule
 from weft.transforms.batch import batch_jaxpr, batch_to_front, mapped_aval, unmapped_aval
 from weft.transforms.check import CheckTrace, skip_checks
-from weft.transforms.jvp import JVPTrace, JVPTracer, jvp, jvp_jaxpr
-from weft.transforms.linearize import PartialTrace
+from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
 from weft.util import insert_at, select_masked
 from weft.watch.leaks import stage_function
@@ -430,21 +429,6 @@ def batch_pull_rule(
     return mapped
 
 
-def outlive_function(ref: Any) -> None:
-    """Keep a reference for a pullback, if the differentiated function that made it is over.
-
-    The reference belongs to the transformation around that function then. Where it holds a
-    differentiated value, it holds the primal.
-    """
-    value, home = ref._value if type(ref) is Ref else None, getattr(ref, "trace", None)
-    while isinstance(value, JVPTracer) and not value.owner.live:
-        value = value.primal
-    while isinstance(home, JVPTrace | PartialTrace) and not home.live:
-        home = home.parent
-    if value is not None and not (isinstance(value, Tracer) and not value.owner.live):
-        ref._value, ref.trace = value, home
-
-
 def unbatch_ct(ct: Any) -> Any:
     """The sum of a cotangent over its front axis."""
     return Zero(mapped_aval(ct.aval, 0)) if type(ct) is Zero else reduce_sum(ct, (0,))
@@ -523,8 +507,6 @@ class CustomLinear(Primitive):
 
     def transpose(self, cts, *args, **params):
         n, bwd = params["num_residuals"], params["bwd"]
-        for r in filter(is_ref, args[:n]):
-            outlive_function(r)
         if params["jvp"] is None or params["symbolic_zeros"]:
             with own_lines():
                 grads = bwd(args[:n], cts if params["symbolic_zeros"] else [*map(instantiate, cts)])
