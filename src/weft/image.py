@@ -126,8 +126,8 @@ def choose_windows(
     Symbolic sizes have one window.
     """
     outside = 2 if repeats_edges(method, antialias) else 0
-    known = step is not None and not has_symbolic_size((source, target))
-    if known and source * target > DENSE:
+    symbolic = has_symbolic_size((source, target))
+    if step is not None and not symbolic and source * target > DENSE:
         reach = find_reach(step, method, antialias)
         width = math.ceil((BLOCK - 1) * step + 2 * reach) + 2
         if 4 * width < source:
