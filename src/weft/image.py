@@ -30,7 +30,7 @@ from weft.primitives.dot import Precision, PrecisionLike
 from weft.primitives.layout import batched_at_front
 from weft.primitives.sparse import resample_p
 from weft.run.operation import operation
-from weft.util import list_public
+from weft.util import SymbolicSize, has_symbolic_size, list_public
 from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike
 
@@ -123,9 +123,11 @@ def choose_windows(
     """One window of all pixels; many where the products with the weights would be mostly with 0.
 
     A block of `size` output pixels is made of `width` from starts[i] on, or outside of the image.
+    Symbolic sizes have one window.
     """
     outside = 2 if repeats_edges(method, antialias) else 0
-    if step is not None and source * target > DENSE:
+    symbolic = has_symbolic_size((source, target))
+    if step is not None and not symbolic and source * target > DENSE:
         reach = find_reach(step, method, antialias)
         width = math.ceil((BLOCK - 1) * step + 2 * reach) + 2
         if 4 * width < source:
@@ -169,7 +171,8 @@ def make_weights(
         wide = jnp.maximum(step, 1) if antialias else 1
         weights = KERNELS[method][1](jnp.abs(here - places) / wide)
     inside = (pixels >= 0) & (pixels < source)
-    if not inside.all() and not repeats_edges(method, antialias):
+    known = isinstance(inside, np.ndarray) and inside.all()
+    if not known and not repeats_edges(method, antialias):
         weights = jnp.where(inside[..., None], weights, 0)
     total = jnp.sum(weights, axis=-2, keepdims=True)
     reached = jnp.abs(total) > 1000 * jnp.finfo(dtype).eps
@@ -248,7 +251,9 @@ def take_nearest(image: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> A
     """Return the image made of the input pixels that contain the centers of the output pixels."""
     for axis in axes:
         source, target = image.shape[axis], shape[axis]
-        middles = (2 * np.arange(target) + 1) * source // (2 * target)
+        symbolic = has_symbolic_size((source, target))
+        whole = jnp.arange(target) if symbolic else np.arange(target)
+        middles = (2 * whole + 1) * source // (2 * target)
         image = jnp.take(image, middles.astype(np.int32), axis=axis, mode="clip")
     return image
 
@@ -264,7 +269,8 @@ def resample(
     """
     image = as_inexact("resize", image)
     dtype = np.promote_types(jnp.finfo(image.dtype).dtype, np.float32)
-    for i in sorted(range(len(axes)), key=lambda i: shape[axes[i]] / image.shape[axes[i]]):
+    ratios = [1.0 if has_symbolic_size((n, m)) else m / n for n, m in zip(image.shape, shape)]
+    for i in sorted(range(len(axes)), key=lambda i: ratios[axes[i]]):
         sizes, how = (image.shape[axes[i]], shape[axes[i]]), (method, antialias, precision)
         if scale is not None:
             wide = 1 / scale.astype(dtype)[i]
@@ -287,7 +293,7 @@ def resample_to_size(
 ) -> Any:  # fmt: skip
     """Return the image with an axis at another size."""
     dtype = np.promote_types(jnp.finfo(image.dtype).dtype, np.float32)
-    step = source / max(target, 1)
+    step = source / (target if isinstance(target, SymbolicSize) else max(target, 1))
     windows, wide = choose_windows(source, target, step, method, antialias), jnp.array(step, dtype)
     start = wide.dtype.type(0)
     return resample_axis(image, axis, target, windows, wide, start, method, antialias, precision)
@@ -306,10 +312,11 @@ def resample_axis(
     count, n = len(starts), image.ndim
     before, behind = [*range(axis)], [*range(axis + 1, n)]
     here = start + (jnp.arange(count * size, dtype=step.dtype) + 0.5) * step - 0.5
-    pixels = starts[:, None] + np.arange(width)
+    xp = jnp if has_symbolic_size((width,)) else np
+    pixels = starts[:, None] + xp.arange(width)
     weights = make_weights(here.reshape(count, size), pixels, source, step, method, antialias)
     if count > 1 or width > source:
-        image = jnp.take(image, np.clip(pixels, 0, source - 1).astype(np.int32), axis=axis)
+        image = jnp.take(image, xp.clip(pixels, 0, source - 1).astype(np.int32), axis=axis)
     else:
         image = jnp.expand_dims(image, axis)
     weights = weights.astype(image.dtype)
@@ -325,6 +332,8 @@ def has_narrow_bands(
     image: Any, source: int, target: int, method: ResizeMethod, antialias: bool
 ) -> bool:
     """Return True if a large image is resampled by a matrix of few numbers beside zeros."""
+    if has_symbolic_size((*image.shape, source, target)):
+        return False
     reach = find_reach(source / max(target, 1), method, antialias)
     few = image.size * target <= 2 * DENSE * source or 4 * reach >= min(source, target)
     plain = typeof(image).sharded is None and image.dtype.itemsize >= 4

@@ -10,7 +10,7 @@ import weft
 import weft.numpy as jnp
 from tests import settings
 from tests.export.c.rows import list_rows
-from weft import export, lax, nn
+from weft import export, image, lax, nn
 from weft.errors import InconclusiveDimensionOperation, IndexingError, ShapeError
 from weft.export.c.compiler import WARNINGS
 from weft.scipy import linalg
@@ -219,6 +219,13 @@ def stack(x):
     return jnp.eye(2) * 3 + jnp.cos(x)[:, None, None]
 
 
+def rows(x):
+    """An image with a row for each element."""
+    return jnp.cos(x)[:, None, None] * jnp.arange(20.0).reshape(5, 4)
+
+
+METHODS = ("nearest", "linear", "cubic", "lanczos3", "cubic-pytorch", "area")
+
 OF_A_VECTOR = {
     "associative_scan": lambda x: [lax.associative_scan(jnp.add, x, reverse=r) for r in (0, 1)],
     "strided": lambda x: [
@@ -255,6 +262,18 @@ OF_A_VECTOR = {
         jnp.arange(x.shape[0]), jnp.arange(1, x.shape[0]), jnp.arange(0, x.shape[0], 2),
         jnp.eye(x.shape[0]), jnp.repeat(x, 2), jnp.roll(x, 1), jnp.insert(x, 0, 1.0),
         jnp.roll(x, 2), jnp.roll(x, -3), jnp.roll(x, 40),
+    ],
+    "images": lambda x: [
+        *[image.resize(rows(x), (x.shape[0] * 2, 5, 2), method) for method in METHODS],
+        *[image.resize(rows(x), (3, 5, 4), method, antialias=False) for method in METHODS[::3]],
+        image.resize(rows(x), (x.shape[0], 6, 4), "linear"),
+        image.resize(rows(x)[:1].repeat(3, 0), (x.shape[0], 5, 4), "linear"),
+        weft.grad(lambda x: jnp.sum(image.resize(rows(x), (9, 6, 4), "cubic") ** 2))(x),
+    ],
+    "diagonals and chains": lambda x: [
+        jnp.fill_diagonal(matrix(x), 2.0, inplace=False),
+        jnp.fill_diagonal(stack(x)[0], jnp.array([3]), inplace=False),
+        jnp.linalg.multi_dot([x, jnp.outer(x, x), jnp.ones((x.shape[0], 2)), jnp.ones(2)]),
     ],
     "factors": lambda x: [
         jnp.linalg.cholesky(matrix(x)), jnp.linalg.qr(matrix(x))[1], jnp.linalg.inv(matrix(x)),

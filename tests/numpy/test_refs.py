@@ -1159,6 +1159,44 @@ def test_references_that_a_function_must_not_share_with_its_rules_in_a_loop():
             wrap(lambda t: weft.jvp(in_scan(lambda x: f(x, r)), (1.0,), (t,))[1])(1.0)
 
 
+AROUND = {
+    "grad": lambda f, x: weft.grad(f)(x),
+    "jit grad": lambda f, x: weft.jit(weft.grad(f))(x),
+    "grad jit": lambda f, x: weft.grad(weft.jit(f))(x),
+    "checkpoint": lambda f, x: weft.grad(weft.checkpoint(f))(x),
+    "vmap grad": lambda f, x: weft.vmap(weft.grad(f))(jnp.stack([x, x]))[1],
+    "vjp": lambda f, x: weft.vjp(f, x)[1](1.0)[0],
+    "linearize": lambda f, x: weft.linear_transpose(weft.linearize(f, x)[1], x)(1.0)[0],
+    "jvp grad": lambda f, x: weft.jvp(weft.grad(f), (x,), (x,))[0],
+}
+
+
+@pytest.mark.parametrize("way", AROUND)
+@pytest.mark.parametrize("form", ["closed over", "passed", "differentiated"])
+def test_bwd_uses_a_reference_that_the_differentiated_function_made(way, form):
+    """`bwd` runs when that function has returned, and finds what the reference held then."""
+
+    def fun(x):
+        own = weft.new_ref(x * 2 if form == "differentiated" else jnp.array([2.0, 4.0]))
+
+        def bwd(r, ct):
+            r = own if r is None else r
+            r[...] += ct
+            return ct * r[...]
+
+        f = weft.custom_vjp(lambda r, x: x * 5)
+        f.defvjp(lambda r, x: (x * 5, r), lambda r, ct: (None, bwd(r, ct)))
+        y = f(own if form == "passed" else None, f(own if form == "passed" else None, x))
+        own[0] = own[0] * 3
+        return y.sum()
+
+    held, ct = np.array([6.0, 4.0]), np.ones(2)
+    for _ in range(2):
+        held = held + ct
+        ct = ct * held
+    np.testing.assert_allclose(AROUND[way](fun, jnp.array([1.0, 2.0])), ct)
+
+
 def test_a_result_beside_a_reference_that_a_function_writes_may_be_unused():
     r = weft.new_ref(0.0)
     count = lambda y: (weft.ref.addupdate(r, ..., 1.0), y)[1]

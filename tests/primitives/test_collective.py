@@ -770,3 +770,12 @@ def test_a_permutation_in_two_steps():
     ]:
         with pytest.raises(ValueError, match=text):
             weft.vmap(wrong, axis_name="i")(x)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int8", "uint8", "int16", "int32", "uint32"])
+def test_means_of_integers_whose_sum_exceeds_their_dtype(dtype):
+    info = jnp.iinfo(dtype)
+    x = np.array([[info.max, info.min], [info.max, info.min], [info.max - 1, info.max]])
+    found = vmap(lambda x: lax.pmean(x, ("i", 0)), axis_name="i")(jnp.asarray(x).astype(dtype))
+    assert found.dtype == jnp.float32
+    np.testing.assert_allclose(found, np.full(3, x.mean()), 1e-6)

@@ -16,6 +16,8 @@ import numpy as np
 
 from weft.core.ref import Ref
 from weft.core.trace import Trace, Tracer, current, is_eager, run_once
+from weft.transforms.jvp import JVPTrace, JVPTracer
+from weft.transforms.linearize import PartialTrace
 from weft.util import EMPTY_CELL, fun_name
 from weft.xla.array import ArrayImpl
 
@@ -136,3 +138,18 @@ def replace_tracers(x: Any, known: dict[int, Any]) -> Any:
     if isinstance(x, list | tuple):
         return [replace_tracers(y, known) for y in x]
     return known.get(id(x), x)
+
+
+def outlive_function(ref: Any) -> None:
+    """Keep a reference for a pullback, if the differentiated function that made it is over.
+
+    The reference belongs to the transformation around that function then. Where it holds a
+    differentiated value, it holds the primal.
+    """
+    value, home = ref._value if type(ref) is Ref else None, getattr(ref, "trace", None)
+    while isinstance(value, JVPTracer) and not value.owner.live:
+        value = value.primal
+    while isinstance(home, JVPTrace | PartialTrace) and not home.live:
+        home = home.parent
+    if value is not None and not (isinstance(value, Tracer) and not value.owner.live):
+        ref._value, ref.trace = value, home

@@ -202,12 +202,13 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = N
     where = resolve_axes("pmean", axis_name, axis_index_groups, reduces=True)
 
     def mean(leaf: Any) -> Any:
-        shape = typeof(leaf, "pmean").shape
+        aval = typeof(leaf, "pmean")
+        shape = aval.shape
+        if type(leaf) not in dtypes.NUMBERS and not dtypes.is_inexact(aval.dtype):
+            leaf = layout.convert(leaf, dtypes.default_float())  # a sum of integers may wrap around
         total = sum_leaf("pmean", leaf, where)
         if type(total) in dtypes.NUMBERS:
             return total / where.group_size
-        dtype = typeof(total).dtype
-        total = total if dtypes.is_inexact(dtype) else layout.convert(total, dtypes.default_float())
         dtype = typeof(total).dtype
         if where.has_even_groups():
             count = where.group_size * math.prod([shape[a] for a in where.positional])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.closures import Hoisted, find_closed_over, substitute
+from weft.api.closures import Hoisted, find_closed_over, outlive_function, substitute
 from weft.api.functions import FlatFun, as_tuple, avals_of, check_callable, value_error
 from weft.api.structures import cut_structure, leaf_paths
 from weft.control.custom import custom_jvp_p, custom_vjp_p
@@ -801,6 +801,8 @@ class _Call:
                     grads = unflatten(self.in_tree, [x.val for x in accums])[0]
                 return self.check_bwd(grads)
 
+            for r in filter(is_ref, held):
+                outlive_function(r)
             with x64_as(self.x64):
                 grads = substitute(back, self.closed[:k], held[:k], held[k:])
             return [*still, *grads]

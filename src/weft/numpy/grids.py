@@ -14,7 +14,12 @@ from weft.api.functions import check_callable
 from weft.api.vmap import vmap
 from weft.core.aval import check_extent, typeof
 from weft.core.trace import Tracer
-from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
+from weft.errors import (
+    ConcretizationTypeError,
+    InconclusiveDimensionOperation,
+    IndexingError,
+    ShapeError,
+)
 from weft.lax.values import put_on_device
 from weft.numpy import creation
 from weft.numpy.choice import literal_like
@@ -38,7 +43,7 @@ from weft.primitives.elementwise import add, clamp, convert, div, gt, lt, mul, n
 from weft.primitives.families import check_integer
 from weft.primitives.slicing import pad
 from weft.run.operation import operation
-from weft.util import check_option
+from weft.util import check_option, has_symbolic_size
 from weft.xla.array import array_from_host, host_view
 from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, Shape
 
@@ -360,6 +365,14 @@ def fill_diagonal(
         raise ShapeError(
             f"fill_diagonal: needs a matrix, or an array of equal sizes; got {x.aval}."
         )
+    if has_symbolic_size(x.shape):
+        if x.ndim > 2 or wrap or value.size != 1:
+            raise InconclusiveDimensionOperation(
+                "fill_diagonal: along symbolic sizes, needs a matrix and one number; got "
+                f"{x.aval} and {value.aval}. Hint: jnp.where(jnp.eye(*a.shape, dtype=bool), b, a)."
+            )
+        number = ops.convert(layout.reshape(value, ()), x.dtype)
+        return select(eye(*x.shape, dtype=bool), number, x)
     if x.ndim == 2:
         step = x.shape[1] + 1
         end = x.size if wrap else min(x.size, x.shape[1] * x.shape[1])

@@ -34,7 +34,7 @@ from weft.primitives.families import as_sequence, check_integer, normalize_axis
 from weft.primitives.layout import convert, reshape
 from weft.primitives.matrices import adjoint, check_matrix, swap, to_column
 from weft.run.operation import operation
-from weft.util import check_option, list_public, max_size
+from weft.util import SymbolicSize, check_option, list_public, max_size
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike
 
 __all__ = [
@@ -863,8 +863,10 @@ def multiply_chain(arrays: tuple, precision: Any) -> Any:
 def find_best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     """Find where to split each chain of matrices. Matrix i is sizes[i] by sizes[i + 1].
 
+    Symbolic sizes count as large.
     Source: Cormen et al., "Introduction to Algorithms", section 14.2.
     """
+    sizes = [1000 if isinstance(n, SymbolicSize) else n for n in sizes]
     n = len(sizes) - 1
     cost, splits = {(i, i): 0 for i in range(n)}, {}
     for length in range(1, n):
