@@ -29,6 +29,7 @@ from weft.errors import DtypeError, PytreeError, ShapeError, ShardingTypeError
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import NO_NAMES, Sharded, entries_of
 from weft.options import config, trace_context
+from weft.passes.merge import find_staged
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import convert, literal
 from weft.primitives.reshard import lay_as
@@ -74,7 +75,7 @@ def stage_body(
         # Copy NumPy arrays: they may change later.
         consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
         tree = hide_leaves(flat.out_tree, flat.hidden) if flat.hidden else flat.out_tree
-        body = StagedBody(close_jaxpr(jaxpr), consts, tree, bool(flat.hidden))
+        body = StagedBody(find_staged(close_jaxpr(jaxpr)), consts, tree, bool(flat.hidden))
         body = body if op not in LOOPS else enter_loop(op, body)
         if not any(isinstance(c, Tracer) for c in consts):
             programs.add(key, body)
