@@ -52,8 +52,9 @@ def test_the_module_has_one_function():
 
 def test_programs_in_named_scopes_keep_their_names():
     def f(x):
-        x = weft.jit(lambda x: weft.named_scope("in")(jnp.sin)(x))(x)
-        return weft.jit(lambda x: weft.named_scope("in")(jnp.sin)(x))(x)
+        for name in ("first", "second"):
+            x = weft.jit(lambda x, name=name: weft.named_scope(name)(jnp.sin)(x))(x)
+        return x
 
     a, b = held(merge_equal_programs(weft.make_jaxpr(f)(1.0).jaxpr))
     assert a is not b

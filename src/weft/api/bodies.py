@@ -75,11 +75,11 @@ def stage_body(
         # Copy NumPy arrays: they may change later.
         consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
         tree = hide_leaves(flat.out_tree, flat.hidden) if flat.hidden else flat.out_tree
-        body = StagedBody(find_staged(close_jaxpr(jaxpr)), consts, tree, bool(flat.hidden))
+        body = StagedBody(close_jaxpr(jaxpr), consts, tree, bool(flat.hidden))
         body = body if op not in LOOPS else enter_loop(op, body)
         if not any(isinstance(c, Tracer) for c in consts):
             programs.add(key, body)
-    return body
+    return body._replace(jaxpr=find_staged(body.jaxpr))
 
 
 LOOPS = frozenset(("scan", "map", "while_loop", "fori_loop"))

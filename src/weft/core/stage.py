@@ -68,7 +68,9 @@ class StagedTracer(Tracer):
 class StageTrace(Trace):
     """Writes each application down as an equation; a concrete value becomes a const."""
 
-    __slots__ = ("arg_names", "args", "consts", "eqns", "look", "name", "programs", "tracked")
+    __slots__ = (
+        "arg_names", "args", "consts", "eqns", "look", "name", "programs", "replays", "tracked",
+    )  # fmt: skip
 
     def __init__(self, parent: Trace | None = None, name: str = ""):
         self.parent = parent
@@ -82,6 +84,7 @@ class StageTrace(Trace):
         self.look: Any = None  # what gives Python the values that it asks for (parallel/parts.py)
         # whether types say what varies over a mesh
         self.tracked = has_tracked_axes() if named_axes.value else False
+        self.replays = not self.tracked
 
     @property
     def targets(self) -> Any:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
-from weft.core.jaxpr import Jaxpr, held_jaxprs, memo_jaxpr, subjaxprs
+from weft.core.jaxpr import Jaxpr, Literal, memo_jaxpr, subjaxprs
 from weft.core.source import SourceInfo
 from weft.core.stage import StageTrace
-from weft.core.trace import current, walk_up
+from weft.core.trace import current, run_once, walk_up
+from weft.errors import is_own_file
 from weft.options import trace_context
 from weft.passes.equal import jaxpr_equal
 from weft.passes.rewrite import rewrite_equations
 
 Known = dict[tuple, list[Jaxpr]]
-MAX_ALIKE = 16  # programs kept that differ only in parameters and literals; the oldest goes
+MAX_ALIKE = 256  # programs kept that differ only in parameters and literals; the oldest goes
 
 
 @memo_jaxpr
@@ -50,18 +51,23 @@ def find_equal(jaxpr: Jaxpr, known: Known) -> Jaxpr:
     return jaxpr if has_scopes(jaxpr) else find_first(jaxpr, known)
 
 
-def find_first(
-    jaxpr: Jaxpr, known: Known, equal: Callable[[Jaxpr, Jaxpr], bool] = jaxpr_equal
-) -> Jaxpr:
+def find_first(jaxpr: Jaxpr, known: Known) -> Jaxpr:
     """Return the first of the `known` programs that is equal to this one, or add this one."""
     names = tuple([eqn.primitive for eqn in jaxpr.eqns])
     alike = known.setdefault((*jaxpr.in_avals, None, *jaxpr.out_avals, jaxpr.name, names), [])
     for other in alike:
-        if other is jaxpr or equal(other, jaxpr):
+        if other is jaxpr or jaxpr_equal(other, jaxpr):
             return other
     alike.append(jaxpr)
     del alike[:-MAX_ALIKE]
     return jaxpr
+
+
+@memo_jaxpr
+def has_scopes(jaxpr: Jaxpr) -> bool:
+    """Return True if an equation of a program, or of one that it holds, is in a named scope."""
+    own = any(type(e.source) is SourceInfo for e in jaxpr.eqns)
+    return own or any(map(has_scopes, subjaxprs(jaxpr)))
 
 
 def find_staged(jaxpr: Jaxpr) -> Jaxpr:
@@ -71,32 +77,66 @@ def find_staged(jaxpr: Jaxpr) -> Jaxpr:
     one object, each transformation and each pass is applied to it once. So that nothing else
     changes, equal programs have the same source lines, and were staged under the same options.
     """
-    home = None
+    known: dict[Any, Jaxpr] | None = None
     for trace in walk_up(current.trace):
         if type(trace) is StageTrace:
-            home = trace
-    if home is None or not jaxpr.eqns:
+            known = trace.programs
+    if known is None or not jaxpr.eqns:
         return jaxpr
-    return find_first(jaxpr, home.programs.setdefault(trace_context(), {}), are_same)
+    found = known.get(jaxpr)
+    if found is None:
+        found = known[jaxpr] = find_like(jaxpr, known)
+    return found
 
 
-def are_same(a: Jaxpr, b: Jaxpr) -> bool:
-    """Return True if two programs are equal, and their equations come from the same lines."""
-    return jaxpr_equal(a, b) and have_same_sources(a, b)
-
-
-def have_same_sources(a: Jaxpr, b: Jaxpr) -> bool:
-    """Return True if the equations of two equal programs come from the same lines."""
-    if a is b:
-        return True
-    return all(
-        x.source == y.source and all(map(have_same_sources, held_jaxprs(x), held_jaxprs(y)))
-        for x, y in zip(a.eqns, b.eqns, strict=True)
-    )
+def find_like(jaxpr: Jaxpr, known: dict[Any, Jaxpr]) -> Jaxpr:
+    """Return the first of the `known` programs that has the lines of this one, or add this one."""
+    context = trace_context()
+    types = *jaxpr.in_avals, None, *jaxpr.out_avals
+    first = known.setdefault((context, jaxpr.name, len(jaxpr.eqns), types), jaxpr)
+    if first is jaxpr:  # its lines are described once another program is like it
+        return jaxpr
+    try:
+        known.setdefault((context, describe_lines(first)), first)
+        return known.setdefault((context, describe_lines(jaxpr)), jaxpr)
+    except TypeError:  # parameters without a hash
+        return jaxpr
 
 
 @memo_jaxpr
-def has_scopes(jaxpr: Jaxpr) -> bool:
-    """Return True if an equation of a program, or of one that it holds, is in a named scope."""
-    own = any(type(e.source) is SourceInfo for e in jaxpr.eqns)
-    return own or any(map(has_scopes, subjaxprs(jaxpr)))
+def describe_lines(jaxpr: Jaxpr) -> tuple:
+    """Return a key that two programs share if they differ only in the names of variables."""
+    numbers = {v: i for i, v in enumerate((*jaxpr.constvars, *jaxpr.invars))}
+    key: list[Any] = [jaxpr.name, *jaxpr.in_avals]
+
+    def describe_atoms(atoms: Any) -> None:
+        for a in atoms:
+            if type(a) is Literal:
+                x = a.val
+                key.extend((a.aval, type(x), x if x and x == x else str(x)))  # as -0.0 equals 0.0
+            else:
+                key.append(numbers[a])
+
+    for eqn in jaxpr.eqns:
+        scope = eqn.source.scope if type(eqn.source) is SourceInfo else ()
+        key += eqn.primitive, find_instruction(eqn.source), scope, *eqn.params.items()
+        describe_atoms(eqn.invars)
+        for v in eqn.outvars:
+            numbers[v] = len(numbers)
+            key.append(v.aval)
+    describe_atoms(jaxpr.outvars)
+    return tuple(key)
+
+
+def find_instruction(source: Any) -> tuple | None:
+    """Return the user's innermost code object and the offset of the instruction in it.
+
+    It is looked for in the function that was traced, not in its callers, which differ if the traced
+    function is a part of weft and its program was kept.
+    """
+    for code, offset in zip(*source.raw_frames(), strict=True) if source is not None else ():
+        if code is run_once.__code__:
+            break
+        if not is_own_file(code.co_filename):
+            return code, offset
+    return None

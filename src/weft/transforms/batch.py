@@ -87,10 +87,11 @@ class BatchTrace(Trace):
     True Axis(size=2, name=None)
     """
 
-    __slots__ = ("axis",)
+    __slots__ = ("axis", "replays")
 
     def __init__(self, parent: Trace, axis: Axis):
         self.parent = parent
+        self.replays = parent.replays
         self.live = True
         self.axis = axis
 

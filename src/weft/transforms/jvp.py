@@ -89,10 +89,11 @@ class JVPTrace(Trace):
     True
     """
 
-    __slots__ = ("into", "tracked", "x64")
+    __slots__ = ("into", "replays", "tracked", "x64")
 
     def __init__(self, parent: Trace):
         self.parent = parent
+        self.replays = parent.replays
         self.live = True
         self.tracked = has_tracked_axes()
         self.x64 = x64_cell.value
