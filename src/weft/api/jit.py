@@ -206,7 +206,7 @@ class JitFunction:
             if key is not None and not leaking:
                 self.programs.add(key, program)
         shared = find_staged(program.jaxpr)
-        if shared is not program.jaxpr:
+        if shared is not program.jaxpr:  # the program was kept
             program = program._replace(jaxpr=shared)
         if config.debug_globals:
             named = name_static(self.fun, static)

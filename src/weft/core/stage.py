@@ -80,7 +80,8 @@ class StageTrace(Trace):
         self.args: list[Var] = []
         self.arg_names: Sequence[str] | Callable[[], Sequence[str]] = ()
         self.consts: dict[int, tuple[Var, Any]] = {}  # id of the value -> its var, and the value
-        self.programs: dict[Any, Any] = {}  # that it holds: see `find_staged` in passes/merge.py
+        found = None if parent is None else parent.programs
+        self.programs: dict[Any, Any] = {} if found is None else found
         self.look: Any = None  # what gives Python the values that it asks for (parallel/parts.py)
         # whether types say what varies over a mesh
         self.tracked = has_tracked_axes() if named_axes.value else False

@@ -168,13 +168,18 @@ def describe_makers(eqn: Eqn, scope: Scope, known: tuple) -> tuple[tuple | None,
     """
     atoms: list[Atom] = [*eqn.invars]
     key: list[Any] = [known]
-    for m in [scope.maker(a) for a in eqn.invars]:
+    described = scope.described
+    for a in eqn.invars:
+        m = scope.maker(a)
         if m is None:
             key.append(m)
         elif m.primitive.memoize_type:
             atoms += m.invars
             atoms += m.outvars
-            key.append(describe(m, scope))
+            found = described.get(id(m))
+            if found is None:
+                found = described[id(m)] = describe(m, scope)
+            key.append(found)
         else:
             return None, atoms
     numbers: dict[int, int] = {}  # which of the values are the same

@@ -74,6 +74,7 @@ class Scope:
       asked: the values that `maker` was called for, and the program if it was read: what a choice
         depends on.
       staged: the memo of replacements that programs of this target share; None until it is asked.
+      described: by the id of an equation, the part of keys of this memo that tells of it.
     """
 
     __slots__ = (
@@ -84,6 +85,7 @@ class Scope:
         "alone",
         "arguments",
         "asked",
+        "described",
         "eqns",
         "light",
         "moves",
@@ -111,6 +113,7 @@ class Scope:
         self.eqns: list[Eqn] = []
         self.asked: list[Atom | Jaxpr] = []
         self.staged: dict[Any, Any] | None = None
+        self.described: dict[int, tuple] = {}
         self._makers: dict[Any, Eqn] = {}
         self._old_makers: dict[Any, Eqn] | None = None
         self._indexed = 0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from weft import dtypes
 from weft.core.facts import Elements
 from weft.core.form import Form
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr, subjaxprs
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import BF16
 
@@ -26,19 +26,17 @@ class Survey(NamedTuple):
         are many.
       folds_nan: numbers may show that a value is NaN.
       multiplies: there is a product of matrices.
-      has_half: a result is of bfloat16.
     """
 
     functions: int
     folds_nan: bool
     multiplies: bool
-    has_half: bool
 
 
 @memo_jaxpr
 def survey_program(jaxpr: Jaxpr) -> Survey:
     """Return the facts of a program."""
-    functions, folds_nan, multiplies, has_half = 0, False, False, False
+    functions, folds_nan, multiplies = 0, False, False
     for eqn in jaxpr.eqns:
         prim = eqn.primitive
         form = prim.form
@@ -59,10 +57,14 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
                 functions += held.functions
                 folds_nan = folds_nan or held.folds_nan
                 multiplies = multiplies or held.multiplies
-                has_half = has_half or held.has_half
+    return Survey(functions, folds_nan, multiplies)
+
+
+@memo_jaxpr
+def has_half(jaxpr: Jaxpr) -> bool:
+    """Return True if a program, or one that it holds, has a result of bfloat16."""
     types = {v.aval for eqn in jaxpr.eqns for v in eqn.outvars}
-    has_half = has_half or BF16 in {a.dtype for a in types}
-    return Survey(functions, folds_nan, multiplies, has_half)
+    return BF16 in {a.dtype for a in types} or any(map(has_half, subjaxprs(jaxpr)))
 
 
 def shows_nan(eqn: Eqn) -> bool:

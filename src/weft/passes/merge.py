@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.core.jaxpr import Jaxpr, Literal, memo_jaxpr, subjaxprs
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, memo_jaxpr, subjaxprs
 from weft.core.source import SourceInfo
-from weft.core.stage import StageTrace
-from weft.core.trace import current, run_once, walk_up
+from weft.core.trace import current, run_once
 from weft.errors import is_own_file
 from weft.options import trace_context
 from weft.passes.equal import jaxpr_equal
@@ -77,10 +76,7 @@ def find_staged(jaxpr: Jaxpr) -> Jaxpr:
     one object, each transformation and each pass is applied to it once. So that nothing else
     changes, equal programs have the same source lines, and were staged under the same options.
     """
-    known: dict[Any, Jaxpr] | None = None
-    for trace in walk_up(current.trace):
-        if type(trace) is StageTrace:
-            known = trace.programs
+    known: dict[Any, Any] | None = current.trace.programs
     if known is None or not jaxpr.eqns:
         return jaxpr
     found = known.get(jaxpr)
@@ -89,7 +85,7 @@ def find_staged(jaxpr: Jaxpr) -> Jaxpr:
     return found
 
 
-def find_like(jaxpr: Jaxpr, known: dict[Any, Jaxpr]) -> Jaxpr:
+def find_like(jaxpr: Jaxpr, known: dict[Any, Any]) -> Jaxpr:
     """Return the first of the `known` programs that has the lines of this one, or add this one."""
     context = trace_context()
     types = *jaxpr.in_avals, None, *jaxpr.out_avals
@@ -97,44 +93,50 @@ def find_like(jaxpr: Jaxpr, known: dict[Any, Jaxpr]) -> Jaxpr:
     if first is jaxpr:  # its lines are described once another program is like it
         return jaxpr
     try:
-        known.setdefault((context, describe_lines(first)), first)
-        return known.setdefault((context, describe_lines(jaxpr)), jaxpr)
+        known.setdefault((context, describe_lines(first, known)), first)
+        return known.setdefault((context, describe_lines(jaxpr, known)), jaxpr)
     except TypeError:  # parameters without a hash
         return jaxpr
 
 
-@memo_jaxpr
-def describe_lines(jaxpr: Jaxpr) -> tuple:
-    """Return a key that two programs share if they differ only in the names of variables."""
+def describe_lines(jaxpr: Jaxpr, known: dict[Any, Any]) -> tuple:
+    """Return a key that two programs share if they differ only in the names of variables.
+
+    `known` also keeps what was found for places in the user's program.
+    """
+    found = jaxpr.memo.get(describe_lines)
+    if found is not None:
+        return found
     numbers = {v: i for i, v in enumerate((*jaxpr.constvars, *jaxpr.invars))}
     key: list[Any] = [jaxpr.name, *jaxpr.in_avals]
-
-    def describe_atoms(atoms: Any) -> None:
-        for a in atoms:
+    for eqn in (*jaxpr.eqns, Eqn(None, jaxpr.outvars, {}, ())):  # type: ignore[arg-type]
+        place, scope = eqn.source, ()
+        if type(place) is SourceInfo:
+            place, scope = place
+        line = known.get(place, known)
+        if line is known:
+            line = known[place] = find_instruction(place)
+        key += eqn.primitive, line, scope, *eqn.params.items()
+        for a in eqn.invars:
             if type(a) is Literal:
                 x = a.val
-                key.extend((a.aval, type(x), x if x and x == x else str(x)))  # as -0.0 equals 0.0
+                key += a.aval, type(x), x if x and x == x else str(x)  # as -0.0 equals 0.0
             else:
                 key.append(numbers[a])
-
-    for eqn in jaxpr.eqns:
-        scope = eqn.source.scope if type(eqn.source) is SourceInfo else ()
-        key += eqn.primitive, find_instruction(eqn.source), scope, *eqn.params.items()
-        describe_atoms(eqn.invars)
         for v in eqn.outvars:
             numbers[v] = len(numbers)
             key.append(v.aval)
-    describe_atoms(jaxpr.outvars)
-    return tuple(key)
+    found = jaxpr.memo[describe_lines] = tuple(key)
+    return found
 
 
-def find_instruction(source: Any) -> tuple | None:
+def find_instruction(traceback: Any) -> tuple | None:
     """Return the user's innermost code object and the offset of the instruction in it.
 
     It is looked for in the function that was traced, not in its callers, which differ if the traced
     function is a part of weft and its program was kept.
     """
-    for code, offset in zip(*source.raw_frames(), strict=True) if source is not None else ():
+    for code, offset in zip(*traceback.raw_frames(), strict=True) if traceback is not None else ():
         if code is run_once.__code__:
             break
         if not is_own_file(code.co_filename):
