@@ -46,6 +46,7 @@ PYTHON = frozenset(dtypes.NUMBERS)
 PLAIN = frozenset(
     (type(None), bool, int, str)
 )  # the types of settings, which equal themselves alone
+DTYPES = type, np.dtype
 # The operands that the program of an operator takes. A number may have an array that is cached.
 OPERANDS = dict.fromkeys((ArrayImpl, KeyArray, bool, complex, ndarray), ()) | NUMBERS
 
@@ -256,7 +257,7 @@ class Operation:
             if isinstance(x, Tracer):
                 key.append(x.aval)
                 given.append(x)
-            elif kind in PLAIN or isinstance(x, type | np.dtype):
+            elif kind in PLAIN or isinstance(x, DTYPES):
                 key += kind, x
             elif kind is tuple and {int}.issuperset(map(type, x)):
                 key.append(x)
@@ -288,9 +289,12 @@ class Operation:
         """Return the operations that a call applies to its operands `given`, () if not just these.
 
         A call runs as written if it opens a scope, has effects, holds programs, reads arrays that
-        are no operands, or fails.
+        are no operands, asks for values, or has operands of sizes that are not known.
         """
-        trees = []
+        trees: list[PyTreeDef] = []
+        avals = [x.aval for x in given]
+        if not all([type(a.size) is int for a in avals]):
+            return ()
 
         def flat(*leaves: Any) -> list:
             rest = iter(leaves)
@@ -302,8 +306,8 @@ class Operation:
 
         try:
             with eval_context():
-                jaxpr, consts = stage_closed(flat, [x.aval for x in given], self.name)
-        except Exception:  # which the call as written raises again
+                jaxpr, consts = stage_closed(flat, avals, self.name)
+        except (DtypeError, TracerError):
             return ()
         plain = all(
             e.primitive.memoize_type
@@ -573,9 +577,8 @@ def wrap_call(
                 if (trace := current.trace) is EVAL:
                     given: Sequence = args
                     if special:
-                        if places and bounds_cell.value == "all":  # which checks places
-                            return fun(*args, **kwargs)
-                        if known and not starts_with_arrays(args, kwargs, known, names):
+                        checks = places and bounds_cell.value == "all"  # which checks places
+                        if checks or (known and not starts_with_arrays(args, kwargs, known, names)):
                             return fun(*args, **kwargs)
                         if lists and len(args) > first and type(args[-1]) in LISTS:
                             given = list_static(args, nums)
@@ -605,11 +608,9 @@ def wrap_call(
                 again = op.read_static(args, kwargs)
             if again is not None:
                 return call(*again[0], **again[1])
-            if kwargs or len(args) != 1:
-                return (fun if kwargs else written)(*args, **kwargs)
-            if prim is not None:  # a trace is given the primitive at once
-                return trace.process(prim, args, {})[0]
-            return written(args[0])
+            if prim is not None and len(args) == 1 and not kwargs:
+                return trace.process(prim, args, {})[0]  # a trace is given the primitive at once
+            return (fun if kwargs else written)(*args, **kwargs)
         except Exception as error:
             if is_own_transfer(error, (args, kwargs)):
                 return move_explicitly(call, *args, **kwargs)
