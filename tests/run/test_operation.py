@@ -4,6 +4,7 @@ import functools
 import math
 import operator
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -685,3 +686,15 @@ def test_a_call_of_more_than_operations_runs_as_written(body):
     for _ in range(4):
         weft.make_jaxpr(lambda x: function(x))(X)
     assert len(calls) == 5  # one of them to find out
+
+
+def test_a_call_that_warns_does_so_each_time_that_it_is_traced():
+    def f(x):
+        for _ in range(4):
+            x = x + jnp.sum(x, dtype=jnp.float64)
+        return x
+
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        weft.make_jaxpr(f)(X)
+    assert len(given) == 4 and {w.filename for w in given} == {__file__}

@@ -111,7 +111,8 @@ def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     if found is None:
         found = choose_anew(eqn, scope, staged, key, atoms)
     elif type(found) is Reading:
-        found = Reading(found.fun, [atoms[i] for i in found.atoms])
+        places: Any = found.atoms
+        found = Reading(found.fun, [atoms[i] for i in places])
     return None if found is STAYS else found
 
 
@@ -141,7 +142,8 @@ def choose_anew(
     if key is not None and type(found) is not Reading:
         staged[key] = found
     elif key is not None and all(id(a) in places for a in found.atoms):
-        staged[key] = Reading(found.fun, [places[id(a)] for a in found.atoms])
+        numbers: Any = [places[id(a)] for a in found.atoms]
+        staged[key] = Reading(found.fun, numbers)
     return found
 
 
@@ -161,7 +163,7 @@ def describe(eqn: Eqn, scope: Scope) -> tuple:
     return tuple(key)
 
 
-def describe_makers(eqn: Eqn, scope: Scope, known: tuple) -> tuple[tuple | None, Sequence[Atom]]:
+def describe_makers(eqn: Eqn, scope: Scope, known: Any) -> tuple[tuple | None, Sequence[Atom]]:
     """Return a key that also tells how the operands are computed, and the values that it tells of.
 
     `known` is the key for the equation itself. The key is None if other programs compute operands.

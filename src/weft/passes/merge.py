@@ -107,10 +107,11 @@ def describe_lines(jaxpr: Jaxpr, known: dict[Any, Any]) -> tuple:
     found = jaxpr.memo.get(describe_lines)
     if found is not None:
         return found
-    numbers = {v: i for i, v in enumerate((*jaxpr.constvars, *jaxpr.invars))}
+    numbers: dict[Any, int] = {v: i for i, v in enumerate((*jaxpr.constvars, *jaxpr.invars))}
     key: list[Any] = [jaxpr.name, *jaxpr.in_avals]
     for eqn in (*jaxpr.eqns, Eqn(None, jaxpr.outvars, {}, ())):  # type: ignore[arg-type]
-        place, scope = eqn.source, ()
+        place: Any = eqn.source
+        scope: tuple = ()
         if type(place) is SourceInfo:
             place, scope = place
         line = known.get(place, known)

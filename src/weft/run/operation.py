@@ -35,7 +35,7 @@ from weft.run.hot import is_hot
 from weft.run.pipeline import JitSpec
 from weft.run.programs import run_program
 from weft.run.scalars import NUMBERS
-from weft.util import LiveObjects, add_keyword_hint, keep_cache, name_parameters
+from weft.util import LiveObjects, Warned, add_keyword_hint, keep_cache, name_parameters
 from weft.xla.array import ARRAYS, SMALL, ArrayImpl, KeyArray, require_alive
 
 KEPT_CALLS = 4096  # calls of one operation: those given back, constants, programs on tracers
@@ -274,11 +274,13 @@ class Operation:
             kept[call] = None
             return None
         if steps is None:
-            kept[call] = steps = self.find_steps(args, kwargs, given)
+            warned = Warned.count
+            steps = self.find_steps(args, kwargs, given)
+            kept[call] = steps if Warned.count == warned else ()  # each call has to warn
         if not steps:
             return None
         values = [*given, *steps.numbers]
-        process: Any = trace.process  # type: ignore[attr-defined]
+        process = trace.process
         for prim, places, params in steps.eqns:
             values += process(prim, [values[i] for i in places], params)
         if steps.tree is None:
