@@ -291,11 +291,11 @@ class Operation:
         """Return the operations that a call applies to its operands `given`, () if not just these.
 
         A call runs as written if it opens a scope, has effects, holds programs, reads arrays that
-        are no operands, asks for values, or has operands of sizes that are not known.
+        are no operands, asks for values, or has operands of unknown sizes or with a layout.
         """
         trees: list[PyTreeDef] = []
         avals = [x.aval for x in given]
-        if not all([type(a.size) is int for a in avals]):
+        if not all([type(a.size) is int and a.sharded is None for a in avals]):
             return ()
 
         def flat(*leaves: Any) -> list:
