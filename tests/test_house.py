@@ -219,11 +219,11 @@ def test_files_and_functions_are_short():
 
 # Lines without docstrings. A design note with the alternatives that were tried raises one.
 BUDGETS = {
-    ("core", "transforms"): 3870,
+    ("core", "transforms"): 3890,
     ("control",): 3150,
     ("xla",): 3070,
-    ("run",): 1910,
-    ("cpu",): 5670,
+    ("run",): 2000,
+    ("cpu",): 5690,
 }
 
 

@@ -8,10 +8,7 @@ the conversion of values are elsewhere, and so are random keys: here are only th
 from __future__ import annotations
 
 import functools
-import os
 import re
-import sys
-import warnings
 from string import ascii_lowercase
 from typing import Any, Protocol, TypeAlias
 
@@ -21,7 +18,7 @@ from ml_dtypes import bfloat16, finfo, iinfo
 
 from weft.errors import DtypeError, TypePromotionError
 from weft.options import config
-from weft.util import find_close, list_public
+from weft.util import find_close, list_public, warn_user
 
 __all__ = [
     "bfloat16", "canonicalize", "canonicalize_dtype", "check_user_dtype", "complex_dtype",
@@ -336,23 +333,12 @@ def check_user_dtype(dtype: Any, where: str) -> np.dtype:
         return canonical
     asked = find_dtype(dtype, where)
     if asked != canonical:
-        warnings.warn(
+        warn_user(
             f"{where}: dtype {asked} needs enable_x64; used {canonical}. "
             'Hint: weft.config.update("enable_x64", True), or ask for '
-            f'"{canonical}".',
-            UserWarning,
-            stacklevel=stacklevel_of_user(),
+            f'"{canonical}".'
         )
     return canonical
-
-
-def stacklevel_of_user() -> int:
-    """The `stacklevel` that makes a warning of our caller point at the line that called weft."""
-    package = os.path.dirname(os.path.abspath(__file__)) + os.sep
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def default_int() -> np.dtype:

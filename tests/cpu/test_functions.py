@@ -10,7 +10,7 @@ import weft.numpy as jnp
 from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
 from weft import config, jit, lax, nn
 from weft.core.form import Form
-from weft.cpu.survey import survey_program
+from weft.cpu.survey import has_half, survey_program
 from weft.primitives.expr import LARGE
 from weft.scipy import special
 
@@ -66,11 +66,11 @@ SURVEYED = [
 def test_survey_of_a_program_and_of_those_that_it_holds(row, held):
     fun, wanted = SURVEYED[row]
     within = lambda x: lax.cond(x[0] > 0, fun, fun, x)
-    found = survey_program(weft.make_jaxpr(within if held else fun)(jnp.zeros(3)).jaxpr)
-    facts = ("shows_nan", "folds_nan", "reduces", "has_half")
+    jaxpr = weft.make_jaxpr(within if held else fun)(jnp.zeros(3)).jaxpr
+    found = {**survey_program(jaxpr)._asdict(), "has_half": has_half(jaxpr)}
     if held and "shows_nan" in wanted:  # functions around the program may read its results
         wanted = {*wanted, "folds_nan"}
-    assert {name for name in facts if getattr(found, name)} == {*wanted}
+    assert {name for name in found if name != "functions" and found[name]} == {*wanted}
 
 
 @pytest.mark.skipif(not KERNELS.native, reason="the kernels are not built")

@@ -4,6 +4,7 @@ import functools
 import math
 import operator
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from weft import grad, jit, jvp, lax, vmap
 from weft.errors import ConcretizationTypeError, DtypeError, JaxRuntimeError, ShapeError
 from weft.options import HELD
 from weft.run.hot import HOT
-from weft.run.operation import NotForKernel, compile_function, operation
+from weft.run.operation import OPERATIONS, NotForKernel, compile_function, operation
 from weft.run.scalars import NUMBERS
 from weft.run.tape import TapeTrace
 
@@ -631,3 +632,69 @@ def test_other_arrays_as_static_arguments_run_as_written():
         jnp.roll(x, jnp.array(1.5))
     with pytest.raises(ValueError, match="reshape"):
         jnp.reshape(x, jnp.array([5, 5]))
+
+
+# Calls of public functions whose operations are applied again from memory while they are traced.
+TRACED = {
+    "mean": lambda x: x.mean(-1, keepdims=True),
+    "sum": lambda x: jnp.sum(x, axis=(0, 1), dtype=jnp.int32),
+    "matmul": lambda x: x @ x,
+    "where": lambda x: jnp.sum(x, where=x > 0, initial=-0.0),
+    "clip": lambda x: jnp.clip(x, -0.0, 1.0) + jnp.clip(x, 0.0, 1.0),
+    "power": lambda x: x**2 + x**2.0 + x**3,
+    "median": lambda x: jnp.median(x, axis=0),
+    "softmax": lambda x: weft.nn.softmax(x, axis=0),
+    "same": lambda x: x.astype(x.dtype).reshape(2, 2),
+    "tree": lambda x: sum(y.sum() for y in jnp.linalg.eigh(x)),
+    "solve": lambda x: jnp.linalg.solve(x, x[0]),
+    "closure": lambda x: jnp.vectorize(lambda y: y * x[0, 0])(x),
+}
+
+
+@pytest.mark.parametrize("name", TRACED)
+@pytest.mark.parametrize("how", [lambda f: f, grad, lambda f: vmap(f, in_axes=None, axis_size=2)])
+def test_a_call_that_is_traced_again_writes_the_same(name, how):
+    call = TRACED[name]
+    x = jnp.linspace(0.5, 2.0, 4).reshape(2, 2)
+    text = lambda: str(weft.make_jaxpr(how(lambda x: call(x).sum() * 1.0))(x))
+    OPERATIONS.clear()
+    texts = [text() for _ in range(4)]
+    assert len({*texts}) == 1
+
+
+def test_a_call_that_is_traced_again_runs_no_python():
+    double, calls = counted(lambda x, how=None: x * 2 if how else x + x, arrays=1)
+    f = lambda x: double(double(x), how=True) + double(x)
+    for most in (3, 5, 5):  # met once, then read, then applied
+        x = weft.make_jaxpr(f)(X)
+        assert len(calls) <= most
+    assert str(x).count("add") == 3 and str(x).count("mul") == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x: x + np.arange(3),  # an array that is no operand
+        lambda x: jit(lambda y: y * 2)(x),
+        lambda x: weft.named_scope("scope")(lax.sin)(x),
+        lambda x: weft.debug.print("{}", x) or x,
+    ],
+    ids=["const", "program", "scope", "effect"],
+)
+def test_a_call_of_more_than_operations_runs_as_written(body):
+    function, calls = counted(body, arrays=1)
+    for _ in range(4):
+        weft.make_jaxpr(lambda x: function(x))(X)
+    assert len(calls) == 5  # one of them to find out
+
+
+def test_a_call_that_warns_does_so_each_time_that_it_is_traced():
+    def f(x):
+        for _ in range(4):
+            x = x + jnp.sum(x, dtype=jnp.float64)
+        return x
+
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        weft.make_jaxpr(f)(X)
+    assert len(given) == 4 and {w.filename for w in given} == {__file__}

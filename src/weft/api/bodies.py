@@ -29,6 +29,7 @@ from weft.errors import DtypeError, PytreeError, ShapeError, ShardingTypeError
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import NO_NAMES, Sharded, entries_of
 from weft.options import config, trace_context
+from weft.passes.merge import find_staged
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import convert, literal
 from weft.primitives.reshard import lay_as
@@ -78,7 +79,7 @@ def stage_body(
         body = body if op not in LOOPS else enter_loop(op, body)
         if not any(isinstance(c, Tracer) for c in consts):
             programs.add(key, body)
-    return body
+    return body._replace(jaxpr=find_staged(body.jaxpr))
 
 
 LOOPS = frozenset(("scan", "map", "while_loop", "fori_loop"))

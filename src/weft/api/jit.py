@@ -40,6 +40,7 @@ from weft.mesh.client import devices_of
 from weft.optimize.passes import find_passes
 from weft.options import config, trace_context
 from weft.parallel.constraint import constrain_values
+from weft.passes.merge import find_staged
 from weft.pytrees import flatten
 from weft.run.fastpath import CompiledCall, compiled_call, forget_executables, is_unhashable_static
 from weft.run.pipeline import JitSpec
@@ -204,6 +205,9 @@ class JitFunction:
             leaking = checked and any(isinstance(c, Tracer) for c in program.consts)
             if key is not None and not leaking:
                 self.programs.add(key, program)
+        shared = find_staged(program.jaxpr)
+        if shared is not program.jaxpr:  # the program was kept
+            program = program._replace(jaxpr=shared)
         if config.debug_globals:
             named = name_static(self.fun, static)
             check_captures(self.spec.name, self.fun, named, program.jaxpr.memo)

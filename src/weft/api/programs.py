@@ -22,6 +22,7 @@ from weft.core.trace import Tracer
 from weft.options import config
 from weft.parallel.constraint import constrain_values
 from weft.passes.discharge import discharge_state
+from weft.passes.merge import find_staged
 from weft.primitives.layout import copy_p, zeros
 from weft.primitives.refs import load_ref
 from weft.pytrees import PyTreeDef, call_registry, is_tree_node, unflatten
@@ -249,7 +250,7 @@ def stage_program(
     if config.log_compiles:
         types = ", ".join(map(str, avals))
         logger.warning("traced %s for (%s) in %.1f ms", spec.name, types, seconds * 1e3)
-    closed = close_jaxpr(jaxpr) if consts else jaxpr
+    closed = find_staged(close_jaxpr(jaxpr) if consts else jaxpr)
     if donated:
         gone = [i - sum(h < i for h in hidden) for i in donated if i not in hidden]
         spec = spec._replace(donated=tuple(gone))

@@ -68,7 +68,9 @@ class StagedTracer(Tracer):
 class StageTrace(Trace):
     """Writes each application down as an equation; a concrete value becomes a const."""
 
-    __slots__ = ("arg_names", "args", "consts", "eqns", "look", "name", "tracked")
+    __slots__ = (
+        "arg_names", "args", "consts", "eqns", "look", "name", "programs", "replays", "tracked",
+    )  # fmt: skip
 
     def __init__(self, parent: Trace | None = None, name: str = ""):
         self.parent = parent
@@ -78,9 +80,12 @@ class StageTrace(Trace):
         self.args: list[Var] = []
         self.arg_names: Sequence[str] | Callable[[], Sequence[str]] = ()
         self.consts: dict[int, tuple[Var, Any]] = {}  # id of the value -> its var, and the value
+        found = None if parent is None else parent.programs
+        self.programs: dict[Any, Any] = {} if found is None else found
         self.look: Any = None  # what gives Python the values that it asks for (parallel/parts.py)
         # whether types say what varies over a mesh
         self.tracked = has_tracked_axes() if named_axes.value else False
+        self.replays = not self.tracked
 
     @property
     def targets(self) -> Any:

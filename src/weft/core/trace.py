@@ -54,6 +54,10 @@ class Trace:
     depth: int  # how many traced functions run within one another: see `run_once`
     targets: Any = None  # where rules write under it: see primitives/replay.py
     known: Any = ()  # ids of the tracers it has values for: see api/closures.py
+    # True if it writes down what it is given, or is over such a trace: see run/operation.py
+    replays = False
+    # programs that the outermost traced function holds: see `find_staged` in passes/merge.py
+    programs: dict[Any, Any] | None = None
     compiles_rules = False  # whether rules of transformations over it are compiled programs
     # If not None, calls under it are operations: (jaxpr, name) -> an operation and its parameters
     as_operation: Any = None

@@ -6,8 +6,10 @@ listed here.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 from weft.core.form import Form
@@ -90,7 +92,8 @@ def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
 
     A lowering that a library has given to a primitive stays in force. A choice that depends on the
     types of operands, on literals and parameters, on which operands are arguments, and perhaps on
-    the operations that compute them, is made and staged once.
+    the operations that compute them, is made and staged once. It may read the operands of these
+    operations.
     """
     form = eqn.primitive.form
     if form is None or "lower" in vars(eqn.primitive):
@@ -101,33 +104,48 @@ def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     if staged is None:
         staged = scope.staged = find_memo(scope.target)
     key: tuple | None = (*describe(eqn, scope), scope.alone, scope.moves, scope.light)
+    atoms: Sequence[Atom] = eqn.invars
     found = staged.get(key)
-    asks = found is ASKS
-    if asks:
-        made = describe_makers(eqn, scope)
-        key = None if made is None else (key, made)
+    if found is ASKS:
+        key, atoms = describe_makers(eqn, scope, key)
         found = staged.get(key)
     if found is None:
-        scope.asked = []
-        found = choose_anew(eqn, scope)
-        # how operands of operands are computed is in no key
-        known = {*map(id, scope.asked)} <= {*map(id, eqn.invars)}
-        if known and scope.asked and not asks:
-            staged[key] = ASKS
-        elif known and key is not None and not isinstance(found, Reading):
-            staged[key] = found
+        found = choose_anew(eqn, scope, staged, key, atoms)
+    elif type(found) is Reading:
+        places: Any = found.atoms
+        found = Reading(found.fun, [atoms[i] for i in places])
     return None if found is STAYS else found
 
 
-def choose_anew(eqn: Eqn, scope: Scope) -> Any:
-    """Return what computes an equation, as a program if it reads its operands, or `STAYS`."""
-    try:
-        found = find_choice(eqn.primitive.form)(eqn, scope)
-        if found is not None and not isinstance(found, Reading):
-            return stage_replacement(found, eqn.invars, eqn.primitive.name)
-    except InconclusiveDimensionOperation:  # it depends on a symbolic size
-        found = None
-    return STAYS if found is None else found
+def choose_anew(
+    eqn: Eqn, scope: Scope, staged: dict, key: tuple | None, atoms: Sequence[Atom]
+) -> Any:
+    """Return what computes an equation, staged, or `STAYS`.
+
+    It is entered in the memo `staged` if `key`, which tells of the values `atoms`, determines it. A
+    `Reading` is entered with the indices of its atoms among these.
+    """
+    scope.asked = []
+    found: Any = STAYS
+    with contextlib.suppress(InconclusiveDimensionOperation):  # it depends on a symbolic size
+        made = find_choice(eqn.primitive.form)(eqn, scope)
+        if isinstance(made, Reading):
+            body = stage_replacement(made.fun, made.atoms, eqn.primitive.name)
+            found = Reading(body, made.atoms)
+        elif made is not None:
+            found = stage_replacement(made, eqn.invars, eqn.primitive.name)
+    if not {*map(id, scope.asked)} <= {*map(id, eqn.invars)}:
+        return found  # how operands of operands are computed is in no key
+    if scope.asked and atoms is eqn.invars:
+        staged[key] = ASKS
+        key, atoms = describe_makers(eqn, scope, key)
+    places = {id(a): i for i, a in enumerate(atoms)}
+    if key is not None and type(found) is not Reading:
+        staged[key] = found
+    elif key is not None and all(id(a) in places for a in found.atoms):
+        numbers: Any = [places[id(a)] for a in found.atoms]
+        staged[key] = Reading(found.fun, numbers)
+    return found
 
 
 def describe(eqn: Eqn, scope: Scope) -> tuple:
@@ -146,22 +164,30 @@ def describe(eqn: Eqn, scope: Scope) -> tuple:
     return tuple(key)
 
 
-def describe_makers(eqn: Eqn, scope: Scope) -> tuple | None:
-    """Return a key that tells how the operands are computed; None if by other programs."""
+def describe_makers(eqn: Eqn, scope: Scope, known: Any) -> tuple[tuple | None, Sequence[Atom]]:
+    """Return a key that also tells how the operands are computed, and the values that it tells of.
+
+    `known` is the key for the equation itself. The key is None if other programs compute operands.
+    """
     atoms: list[Atom] = [*eqn.invars]
-    key: list[Any] = []
-    for m in [scope.maker(a) for a in eqn.invars]:
+    key: list[Any] = [known]
+    described = scope.described
+    for a in eqn.invars:
+        m = scope.maker(a)
         if m is None:
             key.append(m)
         elif m.primitive.memoize_type:
             atoms += m.invars
             atoms += m.outvars
-            key.append(describe(m, scope))
+            found = described.get(id(m))
+            if found is None:
+                found = described[id(m)] = describe(m, scope)
+            key.append(found)
         else:
-            return None
+            return None, atoms
     numbers: dict[int, int] = {}  # which of the values are the same
     key += [numbers.setdefault(id(a), len(numbers)) for a in atoms]
-    return tuple(key)
+    return tuple(key), atoms
 
 
 STAYS = object()  # in place of what replaces an equation: nothing does

@@ -126,7 +126,6 @@ def find_rolls(eqn: Eqn, scope: Scope) -> tuple[Atom, tuple[int, ...]] | None:
         if first or start + length != size:
             break
         starts[axis] = (starts[axis] + start) % size
-        scope.maker(whole)  # so that the choice is not remembered
         join, count = scope.old_makers.get(whole), count + 1
     rolled = [i for i, start in enumerate(starts) if start]
     run = math.prod(out.shape[max(rolled) :]) if rolled else 0

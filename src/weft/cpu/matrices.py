@@ -256,7 +256,6 @@ def choose_pullback(eqn: Eqn, scope: Scope) -> Reading | None:
         return None
     if not is_solution(scope.maker(b)):
         return None
-    scope.maker(eqn.outvars[0])  # is no operand, so that the choice is not memoized
     found = read_operands(solve_both_sides, [low, b], eqn.outvars[0], scope)
     if found is None or found[0] is not low:
         return None

@@ -130,7 +130,11 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
             inner.update(zip(step.outvars, outvars, strict=True))
         step = Eqn(step.primitive, invars, step.params, outvars, eqn.source)
         step.origin = origin_of(eqn)
-        write_equation(step, None if repeats(step, eqn) else choose(step, scope), scope, inner)
+        found = None if repeats(step, eqn) else choose(step, scope)
+        if found is None and step.primitive.memoize_type:  # as most are
+            scope.eqns.append(step)
+        else:
+            write_equation(step, found, scope, inner)
     if not computed:
         new.update(zip(eqn.outvars, rename_atoms(body.outvars, inner), strict=True))
 

@@ -22,7 +22,7 @@ from weft.cpu.elements import chooses_by_element
 from weft.cpu.formula import apply_formula
 from weft.cpu.rewriting import replace_bodies, restage, running_bodies
 from weft.cpu.scope import Scope, Target
-from weft.cpu.survey import survey_program
+from weft.cpu.survey import has_half
 from weft.dtypes import bfloat16
 from weft.primitives.bits import reduce_precision
 from weft.primitives.elementwise import Elementwise, add, div, mul, sub
@@ -86,7 +86,7 @@ def round_to_bfloat16(jaxpr: Jaxpr, target: Target) -> Jaxpr:
 
     Programs with more than MAX_ROUNDINGS of these stay unchanged.
     """
-    if not survey_program(jaxpr).has_half:
+    if not has_half(jaxpr):
         return jaxpr
     made = round_program(jaxpr)
     return made if 0 < count_roundings(made) <= MAX_ROUNDINGS else jaxpr

@@ -66,7 +66,8 @@ class Scope:
     Attributes:
       target: what the program may use.
       alone: the program consists of one equation, and is compiled by itself.
-      program: the program before it is rewritten.
+      program: the program before it is rewritten. A choice that reads it counts as one that depends
+        on more than how its operands are computed.
       moves: the program is compiled by itself, and its few equations only move elements.
       light: the program is compiled by itself, and XLA uses one thread for it if kernels compute
         its products and sums.
@@ -74,22 +75,24 @@ class Scope:
         body are not arguments.
       eqns: the equations of the new program so far.
       rewriter: rewrites programs that a formula writes parts by.
-      asked: the values that `maker` was called for, so that a choice depends on how they are
-        computed.
+      asked: the values that `maker` was called for, and the program if it was read: what a choice
+        depends on.
       staged: the memo of replacements that programs of this target share; None until it is asked.
+      described: by the id of an equation, the part of keys of this memo that tells of it.
     """
 
     __slots__ = (
         "_indexed",
         "_makers",
         "_old_makers",
+        "_program",
         "alone",
         "arguments",
         "asked",
+        "described",
         "eqns",
         "light",
         "moves",
-        "program",
         "rewriter",
         "staged",
         "target",
@@ -105,15 +108,16 @@ class Scope:
         rewriter: Any = None,
     ):
         self.target = target
-        self.program = program
+        self._program = program
         self.moves = moves
         self.rewriter = rewriter
         self.alone = by_itself and len(program.eqns) == 1
         self.light = target.reduces and by_itself and is_light(program, target)
         self.arguments = frozenset(arguments)
         self.eqns: list[Eqn] = []
-        self.asked: list[Atom] = []
+        self.asked: list[Atom | Jaxpr] = []
         self.staged: dict[Any, Any] | None = None
+        self.described: dict[int, tuple] = {}
         self._makers: dict[Any, Eqn] = {}
         self._old_makers: dict[Any, Eqn] | None = None
         self._indexed = 0
@@ -128,10 +132,16 @@ class Scope:
         return None if type(atom) is Literal else self._makers.get(atom)
 
     @property
+    def program(self) -> Jaxpr:
+        self.asked.append(self._program)
+        return self._program
+
+    @property
     def old_makers(self) -> dict[Any, Eqn]:
         """The equation that computes each variable of the program before it is rewritten."""
+        program = self.program
         if self._old_makers is None:
-            self._old_makers = {v: eqn for eqn in self.program.eqns for v in eqn.outvars}
+            self._old_makers = {v: eqn for eqn in program.eqns for v in eqn.outvars}
         return self._old_makers
 
     def find_repeated(self, atom: Atom) -> Atom:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from weft import dtypes
 from weft.core.facts import Elements
 from weft.core.form import Form
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, held_jaxprs, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, held_jaxprs, memo_jaxpr, subjaxprs
 from weft.cpu.scope import CALLED
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import BF16
@@ -28,20 +28,18 @@ class Survey(NamedTuple):
       shows_nan: numbers may show that a value is NaN.
       folds_nan: such a value may reach a function.
       reduces: there is an operation of a form in `CALLED`, such as a product of matrices, or a sum.
-      has_half: a result is of bfloat16.
     """
 
     functions: int
     shows_nan: bool
     folds_nan: bool
     reduces: bool
-    has_half: bool
 
 
 @memo_jaxpr
 def survey_program(jaxpr: Jaxpr) -> Survey:
     """Return the facts of a program."""
-    functions, folds_nan, reduces, has_half = 0, False, False, False
+    functions, folds_nan, reduces = 0, False, False
     shown: set[Var] = set()  # what may be computed from a value that is known to be NaN
     for eqn in jaxpr.eqns:
         prim = eqn.primitive
@@ -65,15 +63,19 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
                 functions += held.functions
                 shows = shows or held.shows_nan
                 reduces = reduces or held.reduces
-                has_half = has_half or held.has_half
             folds_nan = folds_nan or shows or reached
         elif (shows or reached) and form in FUNCTIONS:
             folds_nan = True
         if shows or reached:
             shown.update(eqn.outvars)
+    return Survey(functions, bool(shown), folds_nan, reduces)
+
+
+@memo_jaxpr
+def has_half(jaxpr: Jaxpr) -> bool:
+    """Return True if a program, or one that it holds, has a result of bfloat16."""
     types = {v.aval for eqn in jaxpr.eqns for v in eqn.outvars}
-    has_half = has_half or BF16 in {a.dtype for a in types}
-    return Survey(functions, bool(shown), folds_nan, reduces, has_half)
+    return BF16 in {a.dtype for a in types} or any(map(has_half, subjaxprs(jaxpr)))
 
 
 def shows_nan(eqn: Eqn) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,7 +44,7 @@ from weft.primitives.families import as_sequence
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
 from weft.run.operation import number_operation, operation
-from weft.util import name_function
+from weft.util import name_function, warn_user
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -325,7 +324,7 @@ def find_shape(op: str, a: Any) -> tuple[int, ...]:
     try:
         return typeof(as_operand(op, a)).shape
     except DtypeError as error:
-        warnings.warn(f"{error} JAX will refuse it too.", DeprecationWarning, stacklevel=3)
+        warn_user(f"{error} JAX will refuse it too.", DeprecationWarning)
         return np.shape(a)
 
 

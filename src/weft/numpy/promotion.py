@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import warnings
 from collections.abc import Callable, Sequence, Set
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from weft.primitives import families, layout
 from weft.primitives.elementwise import NUMBERS, convert, ne
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim
-from weft.util import as_size, keep_cache, memoize
+from weft.util import as_size, keep_cache, memoize, warn_user
 from weft.xla.array import ARRAYS, put, require_alive
 from weft.xla.typing import Shape
 
@@ -226,7 +225,7 @@ def check_rank_promotion(op: str, avals: Sequence[ShapedArray]) -> None:
     )
     if config.numpy_rank_promotion == "raise":
         raise ShapeError(text)
-    warnings.warn(text, stacklevel=4)
+    warn_user(text)
 
 
 def promote_operands(op: str, *xs: Any, inexact: bool = False, shaped: bool = True) -> list:

@@ -9,7 +9,6 @@ a reversal.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -32,7 +31,7 @@ from weft.run.eager import KERNELS
 from weft.run.hot import is_hot
 from weft.run.operation import NotForKernel, compile_function, operation
 from weft.run.scalars import keep_number
-from weft.util import check_option
+from weft.util import check_option, warn_user
 from weft.xla.array import ARRAYS, ArrayImpl
 from weft.xla.typing import Array, ArrayLike, ShardingLike
 
@@ -68,11 +67,10 @@ def check_cast(op: str, x: ShapedArray, values: Any) -> None:
         return
     dtype, _ = dtypes.promote(((x.dtype, x.weak_type), (v.dtype, v.weak_type)), op)
     if dtype != x.dtype:
-        warnings.warn(
+        warn_user(
             f"x.at[...].{op}: values should be of a dtype that casts safely to that of x; got {v} "
             f"for {x}. Hint: values.astype(x.dtype).",
             FutureWarning,
-            stacklevel=4,
         )
 
 

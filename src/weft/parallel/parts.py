@@ -166,7 +166,7 @@ def share_program(programs: Any, jaxpr: Jaxpr) -> Jaxpr:
 def stage_looking(fun: Callable, avals: Sequence, name: str, names: Any, look: Any) -> tuple:
     """Return the closed program of a flat function and its consts. Python may read its values."""
     trace = StageTrace(current.trace, name)
-    trace.arg_names, trace.look = names, look
+    trace.arg_names, trace.look, trace.replays = names, look, False
     try:
         outs = run_staged(trace, fun, [trace.new_arg(a) for a in avals])
     finally:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from weft.core.jaxpr import Jaxpr, memo_jaxpr, subjaxprs
+from typing import Any
+
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, memo_jaxpr, subjaxprs
 from weft.core.source import SourceInfo
+from weft.core.trace import current, run_once
+from weft.errors import is_own_file
+from weft.options import trace_context
 from weft.passes.equal import jaxpr_equal
 from weft.passes.rewrite import rewrite_equations
 
@@ -62,3 +67,79 @@ def has_scopes(jaxpr: Jaxpr) -> bool:
     """Return True if an equation of a program, or of one that it holds, is in a named scope."""
     own = any(type(e.source) is SourceInfo for e in jaxpr.eqns)
     return own or any(map(has_scopes, subjaxprs(jaxpr)))
+
+
+def find_staged(jaxpr: Jaxpr) -> Jaxpr:
+    """Return the equal program that was staged before within the same function, or this one.
+
+    A loop over layers may checkpoint or jit a new function for each layer. If their programs are
+    one object, each transformation and each pass is applied to it once. So that nothing else
+    changes, equal programs have the same source lines, and were staged under the same options.
+    """
+    known: dict[Any, Any] | None = current.trace.programs
+    if known is None or not jaxpr.eqns:
+        return jaxpr
+    found = known.get(jaxpr)
+    if found is None:
+        found = known[jaxpr] = find_like(jaxpr, known)
+    return found
+
+
+def find_like(jaxpr: Jaxpr, known: dict[Any, Any]) -> Jaxpr:
+    """Return the first of the `known` programs that has the lines of this one, or add this one."""
+    context = trace_context()
+    types = *jaxpr.in_avals, None, *jaxpr.out_avals
+    first = known.setdefault((context, jaxpr.name, len(jaxpr.eqns), types), jaxpr)
+    if first is jaxpr:  # its lines are described once another program is like it
+        return jaxpr
+    try:
+        known.setdefault((context, describe_lines(first, known)), first)
+        return known.setdefault((context, describe_lines(jaxpr, known)), jaxpr)
+    except TypeError:  # parameters without a hash
+        return jaxpr
+
+
+def describe_lines(jaxpr: Jaxpr, known: dict[Any, Any]) -> tuple:
+    """Return a key that two programs share if they differ only in the names of variables.
+
+    `known` also keeps what was found for places in the user's program.
+    """
+    found = jaxpr.memo.get(describe_lines)
+    if found is not None:
+        return found
+    numbers: dict[Any, int] = {v: i for i, v in enumerate((*jaxpr.constvars, *jaxpr.invars))}
+    key: list[Any] = [jaxpr.name, *jaxpr.in_avals]
+    for eqn in (*jaxpr.eqns, Eqn(None, jaxpr.outvars, {}, ())):  # type: ignore[arg-type]
+        place: Any = eqn.source
+        scope: tuple = ()
+        if type(place) is SourceInfo:
+            place, scope = place
+        line = known.get(place, known)
+        if line is known:
+            line = known[place] = find_instruction(place)
+        key += eqn.primitive, line, scope, *eqn.params.items()
+        for a in eqn.invars:
+            if type(a) is Literal:
+                x = a.val
+                key += a.aval, type(x), x if x and x == x else str(x)  # as -0.0 equals 0.0
+            else:
+                key.append(numbers[a])
+        for v in eqn.outvars:
+            numbers[v] = len(numbers)
+            key.append(v.aval)
+    found = jaxpr.memo[describe_lines] = tuple(key)
+    return found
+
+
+def find_instruction(traceback: Any) -> tuple | None:
+    """Return the user's innermost code object and the offset of the instruction in it.
+
+    It is looked for in the function that was traced, not in its callers, which differ if the traced
+    function is a part of weft and its program was kept.
+    """
+    for code, offset in zip(*traceback.raw_frames(), strict=True) if traceback is not None else ():
+        if code is run_once.__code__:
+            break
+        if not is_own_file(code.co_filename):
+            return code, offset
+    return None

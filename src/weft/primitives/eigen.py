@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import enum
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,7 +39,7 @@ from weft.primitives.matrices import (
 )
 from weft.primitives.reduction import argmax, reduce_max, reduce_max_p
 from weft.primitives.slicing import concatenate, slice_in_dim
-from weft.util import min_size
+from weft.util import min_size, warn_user
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -491,7 +490,7 @@ def eig(
     """
     if use_magma is not None:
         text = "eig: use_magma is deprecated; use implementation=EigImplementation.MAGMA."
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        warn_user(text, DeprecationWarning)
         implementation = EigImplementation.MAGMA if use_magma else implementation
     check_choice("eig", implementation, EigImplementation, EigImplementation.LAPACK)
     return eig_p.apply(

@@ -7,7 +7,6 @@ also the constants that every rule needs (`full`, `zeros`), and two families tha
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.options import x64_cell
 from weft.primitives import families, reshard
-from weft.util import SymbolicSize, inverse_permutation
+from weft.util import SymbolicSize, inverse_permutation, warn_user
 from weft.xla.array import array_of_type, put, require_alive
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -414,7 +413,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     dtype = dtypes.canonicalize(new_dtype, "convert_element_type")
     if dtypes.is_complex(typeof(operand).dtype) and not dtypes.is_complex(dtype):
         text = f"convert_element_type: {dtype.name} has no place for the imaginary part."
-        warnings.warn(text, np.exceptions.ComplexWarning, stacklevel=2)
+        warn_user(text, np.exceptions.ComplexWarning)
     return require_alive(convert(operand, dtype))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, NewType
 
@@ -34,6 +33,7 @@ from weft.primitives.random import (
     rng_bit_generator,
 )
 from weft.run.operation import number_operation, operation
+from weft.util import warn_user
 from weft.xla.array import Array, put, require_alive
 from weft.xla.typing import ArrayLike, DTypeLike
 
@@ -143,7 +143,7 @@ def read_words(op: str, keys: Any) -> Words:
         )
         if config.legacy_prng_key == "error":
             raise ValueError(text)
-        warnings.warn(text, UserWarning, stacklevel=dtypes.stacklevel_of_user())
+        warn_user(text)
     return Words(as_array(keys, op), dtype)
 
 

@@ -12,7 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from math import copysign
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -20,9 +20,10 @@ from numpy import ndarray
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, Var
-from weft.core.source import trim_traceback
+from weft.core.primitive import Primitive
+from weft.core.source import SourceInfo, trim_traceback
 from weft.core.stage import stage_closed
-from weft.core.trace import Tracer, current, eval_context
+from weft.core.trace import Trace, Tracer, current, eval_context
 from weft.errors import DtypeError, ShapeError, TracerError
 from weft.mesh.transfers import is_own_transfer, move_explicitly
 from weft.options import bounds_cell, config, trace_context, x64_cell
@@ -34,7 +35,7 @@ from weft.run.hot import is_hot
 from weft.run.pipeline import JitSpec
 from weft.run.programs import run_program
 from weft.run.scalars import NUMBERS
-from weft.util import LiveObjects, add_keyword_hint, keep_cache, name_parameters
+from weft.util import LiveObjects, Warned, add_keyword_hint, keep_cache, name_parameters
 from weft.xla.array import ARRAYS, SMALL, ArrayImpl, KeyArray, require_alive
 
 KEPT_CALLS = 4096  # calls of one operation: those given back, constants, programs on tracers
@@ -42,8 +43,15 @@ ONE_ARRAY = frozenset((ArrayImpl,))
 LISTS = frozenset((list, ndarray, ArrayImpl))
 SEQUENCES = frozenset((list, tuple))
 PYTHON = frozenset(dtypes.NUMBERS)
+PLAIN = frozenset(
+    (type(None), bool, int, str)
+)  # the types of settings, which equal themselves alone
+DTYPES = type, np.dtype
 # The operands that the program of an operator takes. A number may have an array that is cached.
 OPERANDS = dict.fromkeys((ArrayImpl, KeyArray, bool, complex, ndarray), ()) | NUMBERS
+
+
+ABSENT = object()
 
 
 class NotForKernel(Exception):
@@ -51,6 +59,23 @@ class NotForKernel(Exception):
 
     `__cause__` is the error that says why.
     """
+
+
+class Steps(NamedTuple):
+    """The operations that a call applies to its operands.
+
+    Attributes:
+      eqns: for each operation the primitive, the places of its operands, and its parameters. Places
+        count the operands of the call, then `numbers`, then the results of operations.
+      numbers: the numbers among the operands of operations.
+      results: the places of the results.
+      tree: the structure of the results; None for one array.
+    """
+
+    eqns: Sequence[tuple[Primitive, Sequence[int], dict]]
+    numbers: Sequence[Any]
+    results: Sequence[int]
+    tree: PyTreeDef | None
 
 
 class _Operations:
@@ -84,7 +109,7 @@ class Operation:
 
     __slots__ = (
         "__weakref__", "copied", "fun", "name", "names", "nums", "programs", "same", "spec",
-        "traced",
+        "traced", "written",
     )  # fmt: skip
 
     def __init__(
@@ -103,6 +128,7 @@ class Operation:
         self.spec = JitSpec(name, donated)
         self.programs: dict[tuple, tuple] = {}  # those that C++ cannot run
         self.traced: dict[tuple, tuple] = {}  # by call: the primitive that a transformation applies
+        self.written: dict[tuple, Any] = {}  # by call: what it writes; None if it was met once
         self.same: set[tuple] = set()  # calls whose result is their first operand
         OPERATIONS.every.add(self)
 
@@ -219,6 +245,95 @@ class Operation:
             return ()
         return (*current.trace.as_operation(jaxpr, self.name), consts, tree)
 
+    def write_again(self, trace: Trace, args: tuple, kwargs: dict) -> Any:
+        """Apply what a call with operands of these types applies, without the Python function.
+
+        Return None if that is not known, as for a call that is met for the first time.
+        """
+        key: list[Any] = [trace_context(), *kwargs]
+        given = []
+        for x in (*args, *kwargs.values()) if kwargs else args:
+            kind = type(x)
+            if isinstance(x, Tracer):
+                key.append(x.aval)
+                given.append(x)
+            elif kind in PLAIN or isinstance(x, DTYPES):
+                key += kind, x
+            elif kind is tuple and {int}.issuperset(map(type, x)):
+                key.append(x)
+            elif kind is float:
+                key.append(repr(x))  # as -0.0 equals 0.0
+            else:
+                return None
+        kept = self.written
+        call = tuple(key)
+        steps = kept.get(call, ABSENT)
+        if steps is ABSENT:
+            if len(kept) >= KEPT_CALLS:
+                kept.pop(next(iter(kept)), None)
+            kept[call] = None
+            return None
+        if steps is None:
+            warned = Warned.count
+            steps = self.find_steps(args, kwargs, given)
+            kept[call] = steps if Warned.count == warned else ()  # each call has to warn
+        if not steps:
+            return None
+        values = [*given, *steps.numbers]
+        process = trace.process
+        for prim, places, params in steps.eqns:
+            values += process(prim, [values[i] for i in places], params)
+        if steps.tree is None:
+            return values[steps.results[0]]
+        return unflatten(steps.tree, [values[i] for i in steps.results])
+
+    def find_steps(self, args: tuple, kwargs: dict, given: list) -> Steps | tuple:
+        """Return the operations that a call applies to its operands `given`, () if not just these.
+
+        A call runs as written if it opens a scope, has effects, holds programs, reads arrays that
+        are no operands, asks for values, or has operands of unknown sizes or with a layout.
+        """
+        trees: list[PyTreeDef] = []
+        avals = [x.aval for x in given]
+        if not all([type(a.size) is int and a.sharded is None for a in avals]):
+            return ()
+
+        def flat(*leaves: Any) -> list:
+            rest = iter(leaves)
+            every = [next(rest) if isinstance(x, Tracer) else x for x in args]
+            named = {k: next(rest) if isinstance(x, Tracer) else x for k, x in kwargs.items()}
+            outs, tree = flatten(self.fun(*every, **named))
+            trees.append(tree)
+            return outs
+
+        try:
+            with eval_context():
+                jaxpr, consts = stage_closed(flat, avals, self.name)
+        except (DtypeError, TracerError):
+            return ()
+        plain = all(
+            e.primitive.memoize_type
+            and e.primitive.effect is None
+            and type(e.source) is not SourceInfo
+            for e in jaxpr.eqns
+        )
+        if consts or not plain or Literal in map(type, jaxpr.outvars):
+            return ()
+        places: dict[Any, int] = {v: i for i, v in enumerate(jaxpr.invars)}
+        atoms = [a for e in jaxpr.eqns for a in e.invars]
+        numbers = [a for a in atoms if type(a) is Literal]
+        where = {id(a): len(places) + i for i, a in enumerate(numbers)}
+        count = len(places) + len(numbers)
+        eqns = []
+        for e in jaxpr.eqns:
+            ins = [where[id(a)] if type(a) is Literal else places[a] for a in e.invars]
+            eqns.append((e.primitive, ins, e.params))
+            for v in e.outvars:
+                places[v] = count
+                count += 1
+        tree = None if trees[-1].num_leaves == 1 == trees[-1].num_nodes else trees[-1]
+        return Steps(eqns, [a.read() for a in numbers], [places[v] for v in jaxpr.outvars], tree)
+
     def read_static(self, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """Return the arguments with numbers in place of integer arrays that are static.
 
@@ -242,12 +357,12 @@ class Operation:
 
     def forget(self) -> None:
         """Drop the programs, except for those that C++ runs."""
-        for kept in (self.programs, self.traced, self.same):
+        for kept in (self.programs, self.traced, self.written, self.same):
             kept.clear()
 
     def count_kept(self) -> int:
         """Return the number of programs and calls that are kept."""
-        return len(self.programs) + len(self.traced) + len(self.same)
+        return len(self.programs) + len(self.traced) + len(self.written) + len(self.same)
 
 
 def is_pure(jaxpr: Jaxpr) -> bool:
@@ -464,9 +579,8 @@ def wrap_call(
                 if (trace := current.trace) is EVAL:
                     given: Sequence = args
                     if special:
-                        if places and bounds_cell.value == "all":  # which checks places
-                            return fun(*args, **kwargs)
-                        if known and not starts_with_arrays(args, kwargs, known, names):
+                        checks = places and bounds_cell.value == "all"  # which checks places
+                        if checks or (known and not starts_with_arrays(args, kwargs, known, names)):
                             return fun(*args, **kwargs)
                         if lists and len(args) > first and type(args[-1]) in LISTS:
                             given = list_static(args, nums)
@@ -483,6 +597,9 @@ def wrap_call(
                         return kernel(*given)
                     if not plain:
                         return kernel(*given, **kwargs)
+                elif trace.replays:
+                    if prim is None and (found := op.write_again(trace, args, kwargs)) is not None:
+                        return found
                 elif whole and trace.as_operation:
                     return op.call_traced(kernel, args, kwargs)
             except NotForKernel:
@@ -493,11 +610,9 @@ def wrap_call(
                 again = op.read_static(args, kwargs)
             if again is not None:
                 return call(*again[0], **again[1])
-            if kwargs or len(args) != 1:
-                return (fun if kwargs else written)(*args, **kwargs)
-            if prim is not None:  # a trace is given the primitive at once
-                return trace.process(prim, args, {})[0]
-            return written(args[0])
+            if prim is not None and len(args) == 1 and not kwargs:
+                return trace.process(prim, args, {})[0]  # a trace is given the primitive at once
+            return (fun if kwargs else written)(*args, **kwargs)
         except Exception as error:
             if is_own_transfer(error, (args, kwargs)):
                 return move_explicitly(call, *args, **kwargs)
@@ -551,9 +666,6 @@ def keep_numbers(args: Sequence, positions: Sequence[int], matched: bool) -> lis
 def compile_function(fun: Callable, name: str, donated: tuple[int, ...] = ()) -> Callable:
     """Return the kernel of a function of arrays, which may take over the memory of `donated`."""
     return Operation(fun, name, (), donated).make_kernel()
-
-
-ABSENT = object()
 
 
 def number_operation(

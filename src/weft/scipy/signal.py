@@ -6,7 +6,6 @@ numpy/convolution.py convolves vectors; numpy/fft.py has Fourier transforms.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from weft.primitives.elementwise import complex, convert
 from weft.primitives.families import check_integer, check_parameter
 from weft.primitives.layout import broadcast_to_rank, rev
 from weft.run.operation import operation
-from weft.util import SymbolicSize, check_option, list_public, memoize, name_function
+from weft.util import SymbolicSize, check_option, list_public, memoize, name_function, warn_user
 from weft.xla.typing import Array, ArrayLike
 
 __all__ = [
@@ -481,7 +480,7 @@ def segment_sizes(
             raise ShapeError(f"{op}: window must not be longer than x, {size}; got {nperseg}.")
         if nperseg != 256:
             text = f"{op}: nperseg is {nperseg}, of {size} points; taking {size}."
-            warnings.warn(text, stacklevel=4)
+            warn_user(text)
         nperseg = size
     noverlap = nperseg // 2 if noverlap is None else check_integer(op, "noverlap", noverlap)
     if not 0 <= noverlap < nperseg:
@@ -542,7 +541,7 @@ def list_frequencies(nfft: int, fs: Any, onesided: bool, dtype: np.dtype) -> Any
 def check_onesided(op: str, wanted: bool, *xs: Any) -> bool:
     """Return True if half of the frequencies are given: where wanted, and values are real."""
     if wanted and any(dtypes.is_complex(x.dtype) for x in xs):
-        warnings.warn(f"{op}: of complex values, all frequencies are given.", stacklevel=4)
+        warn_user(f"{op}: of complex values, all frequencies are given.")
         return False
     return wanted
 

@@ -87,10 +87,12 @@ class BatchTrace(Trace):
     True Axis(size=2, name=None)
     """
 
-    __slots__ = ("axis",)
+    __slots__ = ("axis", "programs", "replays")
 
     def __init__(self, parent: Trace, axis: Axis):
         self.parent = parent
+        self.programs = parent.programs
+        self.replays = parent.replays
         self.live = True
         self.axis = axis
 

@@ -89,10 +89,12 @@ class JVPTrace(Trace):
     True
     """
 
-    __slots__ = ("into", "tracked", "x64")
+    __slots__ = ("into", "programs", "replays", "tracked", "x64")
 
     def __init__(self, parent: Trace):
         self.parent = parent
+        self.programs = parent.programs
+        self.replays = parent.replays
         self.live = True
         self.tracked = has_tracked_axes()
         self.x64 = x64_cell.value

@@ -22,12 +22,14 @@ from weft.util import partition
 class PartialTrace(Trace):
     """Performs now what can be performed now; writes down what touches `later`'s tracers."""
 
-    __slots__ = ("later", "targets")
+    __slots__ = ("later", "programs", "replays", "targets")
 
     def __init__(self, parent: Trace, later: StageTrace):
         self.parent = parent
         self.live = True
         self.later = later
+        self.programs = parent.programs
+        self.replays = parent.replays
         self.targets = parent.targets and parent.targets[0] is parent and (parent, later)
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:

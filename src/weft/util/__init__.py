@@ -12,6 +12,7 @@ import io
 import os
 import sys
 import threading
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -626,3 +627,19 @@ def copy_names(wrapper: Any, fun: Any) -> Any:
 def wraps(fun: Any) -> Callable[[Any], Any]:
     """Return a decorator that gives a wrapper the names and attributes of `fun`."""
     return lambda wrapper: copy_names(wrapper, fun)
+
+
+class Warned:
+    """How many warnings users were given: a call that gives one is made as it is written."""
+
+    count = 0
+
+
+def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's that called weft."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    Warned.count += 1
+    warnings.warn(text, category, stacklevel=level)
