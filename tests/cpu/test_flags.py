@@ -336,6 +336,8 @@ def test_loops_of_equal_layers_are_equal_wherever_their_operands_come_from(no_fl
         (lambda x: x.sum(0).sum(), (64, 64), False),
         (lambda x: jnp.sqrt(x.sum(0)).sum(), (32, 32), False),
         (lambda x: x.sum(0).max(), (32, 32), False),
+        (lambda x: (x.sum() * x).sum(0).sum(), (24, 32), False),
+        (lambda x: jnp.cumsum(x, 0).sum(1), (24, 32), False),
     ],
 )
 def test_sums_that_the_older_way_unrolls_are_compiled_in_the_newer_way(

@@ -1,4 +1,4 @@
-"""Rows for primitives/sort.py. Order of special values, ties and errors: test_sort.py."""
+"""Rows for primitives/sort.py and numpy/members.py; test_sort.py has special values and errors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.primitives.cases import ALL, FLOATS, INTS, Arg, Case
+from weft.numpy.members import find_members_p
 from weft.primitives import sort
 
 REAL = FLOATS + " " + INTS + " bool"
@@ -87,6 +88,17 @@ def find(shape: Any, size: int, axis: int) -> Case:
     )
 
 
+def among(members: list[int]) -> Case:
+    return Case(
+        find_members_p,
+        [Arg((7,), values=[0, 1, 2, 3, 1, 5, 4]), Arg((len(members),), values=members)],
+        np.isin,
+        dtypes=ALL,
+        weak=None,
+        label=f"{len(members)} members",
+    )
+
+
 KEYS = Arg((2, 6), values=[[2, 1, 2, 0, 1, 1], [0, 0, 2, 2, 1, 0]], dtype=np.int32)
 
 CASES = [
@@ -131,4 +143,6 @@ CASES = [
     about((2, 5), [1, -1, 9], 1, argsort, places=True, dtypes=ALL),
     find((3, 5), 2, 1),
     find((6, 2), 8, 0),
+    among([1, 3, 1]),
+    among([*range(1, 80, 2)]),  # so many that no element is compared with all of them
 ]

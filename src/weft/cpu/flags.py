@@ -18,6 +18,7 @@ from weft.core.aval import ShapedArray
 from weft.core.facts import Cost, Elements, Runs
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
+from weft.core.primitive import Primitive
 from weft.cpu.calls import CpuCall
 from weft.cpu.elements import computes_by_element, is_fused
 from weft.cpu.formula import Formula
@@ -237,7 +238,7 @@ class ProgramFacts:
         self.loop_elements = self.factor_elements = 0
         self.joins_vectors = False
         self.loop_kinds: collections.Counter[int] = collections.Counter()
-        self.reduced: dict[Var, tuple[ShapedArray, tuple[int, ...]]] = {}
+        self.reduced: dict[Var, tuple[Primitive, ShapedArray, tuple[int, ...]]] = {}
 
     @property
     def has_light_loops(self) -> bool:
@@ -344,13 +345,16 @@ class ProgramFacts:
 
         XLA makes one reduction of two, also if the first result is multiplied by a number.
         """
-        operand, axes = eqn.invars[0], eqn.params.get("axes", ())
+        prim, operand, axes = eqn.primitive, eqn.invars[0], eqn.params.get("axes")
         aval = operand.aval
-        if operand in self.reduced:
-            aval, before = self.reduced[operand]
+        if axes is None:  # it reduces windows, or rows by their numbers
+            return is_unrolled(eqn, aval, ())
+        found = None if type(operand) is Literal else self.reduced.get(operand)
+        if found is not None and found[0] is prim:
+            _, aval, before = found
             left = [i for i in range(aval.ndim) if i not in before]
             axes = (*before, *[left[i] for i in axes])
-        self.reduced[eqn.outvars[0]] = aval, axes
+        self.reduced[eqn.outvars[0]] = prim, aval, axes
         return is_unrolled(eqn, aval, axes)
 
     def note_transpose(self, *order: int) -> None:
@@ -387,9 +391,11 @@ class ProgramFacts:
         """Note a function of elements, by the operation of StableHLO that it is."""
         operation = getattr(eqn.primitive, "operation", "")
         if operation == "stablehlo.multiply":
+            out = eqn.outvars[0]
             for a in eqn.invars:
-                if type(a) is not Literal and a in self.reduced:
-                    self.reduced[eqn.outvars[0]] = self.reduced[a]
+                found = None if type(a) is Literal else self.reduced.get(a)
+                if found is not None and a.aval.shape == out.aval.shape:  # not one number
+                    self.reduced[out] = found
         if operation in ROUNDED_DIFFERENTLY or eqn.primitive.cost is Cost.ITERATIVE:
             self.is_rounded_differently = True
         if operation in ARC_TANGENTS:

@@ -48,7 +48,7 @@ class FindMembers(Primitive):
             raise ShapeError(
                 f"{self.name}: operands must be vectors of one dtype; got {x} and {members}."
             )
-        return [x.update(dtype=BOOL)]
+        return [x.update(dtype=BOOL, weak_type=False)]
 
     def label_axes(self, avals, outs, **params):
         return Axes([[0], [None]], [[0]])
