@@ -17,7 +17,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.core.facts import Cost, Elements, Runs
 from weft.core.form import Form
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Primitive
 from weft.cpu.calls import CpuCall
 from weft.cpu.elements import computes_by_element, is_fused
@@ -238,7 +238,7 @@ class ProgramFacts:
         self.loop_elements = self.factor_elements = 0
         self.joins_vectors = False
         self.loop_kinds: collections.Counter[int] = collections.Counter()
-        self.reduced: dict[Var, tuple[Primitive, ShapedArray, tuple[int, ...]]] = {}
+        self.reduced: dict[Atom, tuple[Primitive, ShapedArray, tuple[int, ...]]] = {}
 
     @property
     def has_light_loops(self) -> bool:
