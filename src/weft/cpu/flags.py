@@ -17,7 +17,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.core.facts import Cost, Elements, Runs
 from weft.core.form import Form
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal
 from weft.core.primitive import Primitive
 from weft.cpu.calls import CpuCall
 from weft.cpu.elements import computes_by_element, is_fused
