@@ -102,6 +102,17 @@ def test_what_transformations_write(name):
     assert describe(name) == KEPT[name], "if meant: python -m tests.transforms.test_texts"
 
 
+REPEATED = "solved rooted branch_in_branch checkpoint_in_scan".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("name", [f"composed {name}" for name in REPEATED])
+def test_texts_do_not_depend_on_what_was_traced_before(name):
+    """Calls that are met again are written from memory, and Python specializes its bytecode."""
+    for _ in range(3):
+        describe(name)
+    assert describe(name) == KEPT[name]
+
+
 # Programs that run on one device; of those alike one, and of operations that rows run none.
 NOT_RUN = (
     "asserts",

@@ -155,21 +155,34 @@ def source_line(source: Any) -> str:
     return name_line(frames[0].file_name, frames[0].line_num) if frames else ""
 
 
-def user_code(source: Any) -> tuple[CodeType, int] | None:
-    """The user's innermost code object and the offset of the instruction in it."""
+def user_code(source: Any, caller: CodeType | None = None) -> tuple[CodeType, int] | None:
+    """The user's innermost code object, within `caller`, and the offset of the instruction in it.
+
+    The offset is that of the instruction, or of one of the caches that Python keeps behind it.
+    """
     for code, offset in zip(*source.raw_frames(), strict=True) if source is not None else ():
+        if code is caller:
+            break
         if not is_own_file(code.co_filename):
             return code, offset
     return None
 
 
+def user_expression(source: Any, caller: CodeType | None = None) -> tuple | None:
+    """The user's innermost code object, within `caller`, and where the expression is in its file.
+
+    That is a line and a column, and the line and the column at which it ends.
+    """
+    found = user_code(source, caller)
+    return None if found is None else (found[0], *_jax.Traceback.code_addr2location(*found))
+
+
 def source_location(source: Any) -> str:
     """`model.py:12:4 (loss)`: as `source_line`, with the column and the function."""
-    found = user_code(source)
+    found = user_expression(source)
     if found is None:
         return ""
-    code, offset = found
-    line, column, *_ = _jax.Traceback.code_addr2location(code, offset)
+    code, line, column, *_ = found
     return f"{name_line(code.co_filename, line)}:{column} ({code.co_name})"
 
 

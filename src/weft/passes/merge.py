@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, memo_jaxpr, subjaxprs
-from weft.core.source import SourceInfo
+from weft.core.source import SourceInfo, user_expression
 from weft.core.trace import current, run_once
-from weft.errors import is_own_file
 from weft.options import trace_context
 from weft.passes.equal import jaxpr_equal
 from weft.passes.rewrite import rewrite_equations
@@ -116,7 +115,8 @@ def describe_lines(jaxpr: Jaxpr, known: dict[Any, Any]) -> tuple:
             place, scope = place
         line = known.get(place, known)
         if line is known:
-            line = known[place] = find_instruction(place)
+            # within the traced function: the callers of a part of weft, which is kept, differ
+            line = known[place] = user_expression(place, run_once.__code__)
         key += eqn.primitive, line, scope, *eqn.params.items()
         for a in eqn.invars:
             if type(a) is Literal:
@@ -129,17 +129,3 @@ def describe_lines(jaxpr: Jaxpr, known: dict[Any, Any]) -> tuple:
             key.append(v.aval)
     found = jaxpr.memo[describe_lines] = tuple(key)
     return found
-
-
-def find_instruction(traceback: Any) -> tuple | None:
-    """Return the user's innermost code object and the offset of the instruction in it.
-
-    It is looked for in the function that was traced, not in its callers, which differ if the traced
-    function is a part of weft and its program was kept.
-    """
-    for code, offset in zip(*traceback.raw_frames(), strict=True) if traceback is not None else ():
-        if code is run_once.__code__:
-            break
-        if not is_own_file(code.co_filename):
-            return code, offset
-    return None
