@@ -56,8 +56,8 @@ MAX_LIGHT_FACTOR = 256  # elements of an operand of a product in it
 # limit of XLA 0.10.
 MAX_SMALL_LOOP_EQUATIONS = 240
 # A loop of 200 equations takes one thread 1.4 to 1.6 s to compile as one function, and two threads
-# 0.9 s as many. On arrays of 8,640 elements, both run as fast; on 17,280, one function takes 0.75
-# of the time. So loops of more than MAX_QUICK_EQUATIONS on up to MAX_SPLIT_ELEMENTS are split.
+# 0.9 s as many. On 8,640 elements neither is clearly faster; on 17,280, one function takes 0.75 of
+# the time. So loops of more than MAX_QUICK_EQUATIONS on up to MAX_SPLIT_ELEMENTS are split.
 MAX_QUICK_EQUATIONS, MAX_SPLIT_ELEMENTS = 120, 10_000
 LONG_LOOP = (SMALL_LOOP[0], "1024")
 RESHAPES = (Reshape, Squeeze, Tile)
