@@ -60,17 +60,15 @@ programs = {
     "sort": weft.jit(lambda: jnp.sort(a.reshape(-1, 256))),
     "loop": weft.jit(lambda: weft.lax.fori_loop(0, 5, step, grid)),
 }
-pages = 16 * MB // os.sysconf("SC_PAGE_SIZE")
 for name, program in programs.items():
-    for _ in range(3):
-        weft.block_until_ready(program())
+    # A thread may free a result after the next call has begun, which then needs one more block.
+    # So the first calls need new blocks, some of them late; calls that always do never settle.
     calls = []
-    for _ in range(5):
+    while len(calls) < 100 and (len(calls) < 5 or max(calls[-5:]) >= 20):
         before = count_faults()
         weft.block_until_ready(program())
         calls.append(count_faults() - before)
-    # A thread may free a result a little later, so that a call may still need a new block.
-    assert sorted(calls)[2] < 20 and min(calls) < 5 < pages // 100, (name, calls)
+    assert max(calls[-5:]) < 20, (name, calls)
 """)
 
 
