@@ -6,6 +6,7 @@ carry that move, are mapped or are unknown. api/scan.py has pytrees and checks.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -254,7 +255,9 @@ def run_known_part(
 ) -> tuple[list, list, dict, scan_bodies.Halves]:
     """Run the known part of a scan. Return its results, and operands and params of the rest."""
     n, m = count_groups(params)
-    halves = scan_bodies.split_body(params["jaxpr"], n, m, tuple(unknown))
+    length = params["length"]
+    steps = length if type(length) is int else sys.maxsize
+    halves = scan_bodies.split_body(params["jaxpr"], n, m, tuple(unknown), steps)
     (consts, held_consts), (carry, held_carry), (xs, held_xs) = [
         partition(u, g)
         for u, g in zip(
