@@ -6,7 +6,7 @@ from other places of the array, as in a stencil, XLA copies each slice that is r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft import dtypes
@@ -36,9 +36,11 @@ def choose_update(eqn: Eqn, scope: Scope) -> Replacement | None:
     size, inner, bits = x.aval.size, update.aval.size, dtypes.itemsize_bits(x.aval.dtype)
     if not scope.target.kernels or {type(size), type(inner)} != {int} or bits < 8:
         return None
-    if not reads_elsewhere(eqn, scope):
-        return None
     small = size * bits <= 8 * MAX_SMALL_BYTES
+    if not reads_elsewhere(eqn, scope):
+        if small or not is_computed_again(eqn, scope):
+            return None
+        return lambda x, update, *starts: eqn.primitive.apply(x, keep(update), *starts)
     stays = scope.is_argument(find_buffer(x, scope)) and not scope.target.donated
     static = size <= 2 * inner < 2 * size and all(type(i) is Literal for i in starts)
     if static and (stays or small or not is_carried(x, scope)):
@@ -71,7 +73,7 @@ def choose_by_place(eqn: Eqn, large: bool) -> Replacement:
 def is_carried(x: Atom, scope: Scope) -> bool:
     """Return True if an array is what a loop carries, perhaps with windows written before."""
     x = find_buffer(x, scope)
-    while (maker := scope.maker(x)) is not None and isinstance(maker.primitive, DynamicUpdateSlice):
+    while (maker := scope.maker(x)) is not None and is_update(maker):
         x = find_buffer(maker.invars[0], scope)
     return maker is None
 
@@ -99,6 +101,55 @@ def reads_elsewhere(eqn: Eqn, scope: Scope) -> bool:
         elif not reads_window(maker, update.aval.shape, starts):
             return True
     return False
+
+
+def is_computed_again(eqn: Eqn, scope: Scope) -> bool:
+    """Return True if XLA would compute a window again, in a later update of an array it reads.
+
+    So it does in Yee's scheme: the magnetic field changes by differences of the electric field,
+    which has just changed by differences of the magnetic field. XLA puts those into the loop that
+    writes the magnetic field, and copies each slice that they read.
+    """
+    if not is_carried(eqn.invars[0], scope):
+        return False
+    makers = scope.old_makers
+    written = makers[eqn.outvars[0]]
+    reads = follow_operands(written.invars[1], makers, is_fused)
+    for later in scope.program.eqns:
+        if later is written or not is_update(later):
+            continue
+        x, update, *starts = later.invars
+        base = follow_updates(x, makers)
+        moved = [e for e in reads if base in e.invars]
+        if moved and not all(reads_window(e, update.aval.shape, starts) for e in moved):
+            read = follow_operands(update, makers, lambda e: is_fused(e) or is_update(e))
+            if written in read:
+                return True
+    return False
+
+
+def is_update(eqn: Eqn) -> bool:
+    return isinstance(eqn.primitive, DynamicUpdateSlice)
+
+
+def follow_updates(x: Atom, makers: Mapping[Any, Eqn]) -> Atom:
+    """Return the array that windows were written into before."""
+    while type(x) is not Literal and (maker := makers.get(x)) is not None and is_update(maker):
+        x = maker.invars[0]
+    return x
+
+
+def follow_operands(x: Atom, makers: Mapping[Any, Eqn], passes: Callable) -> set[Eqn]:
+    """Return the equations that make a value, back to those that do not pass; the first do."""
+    todo: list[Any] = [x]
+    seen: set[Eqn] = set()
+    while todo and len(seen) < MAX_STEPS:
+        a = todo.pop()
+        maker = None if type(a) is Literal else makers.get(a)
+        if maker is not None and maker not in seen and passes(maker):
+            seen.add(maker)
+            todo += maker.invars
+    return seen
 
 
 def reads_window(eqn: Eqn, shape: tuple[int, ...], starts: Sequence[Atom]) -> bool:
