@@ -6,7 +6,6 @@ carry that move, are mapped or are unknown. api/scan.py has pytrees and checks.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -255,9 +254,7 @@ def run_known_part(
 ) -> tuple[list, list, dict, scan_bodies.Halves]:
     """Run the known part of a scan. Return its results, and operands and params of the rest."""
     n, m = count_groups(params)
-    length = params["length"]
-    steps = length if type(length) is int else sys.maxsize
-    halves = scan_bodies.split_body(params["jaxpr"], n, m, tuple(unknown), steps)
+    halves = scan_bodies.split_body(params["jaxpr"], n, m, tuple(unknown), params["length"])
     (consts, held_consts), (carry, held_carry), (xs, held_xs) = [
         partition(u, g)
         for u, g in zip(

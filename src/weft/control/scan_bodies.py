@@ -16,7 +16,8 @@ from weft.passes.dependence import find_dependences
 from weft.primitives.accumulate import add_in_place
 from weft.primitives.dot import DotGeneral
 from weft.primitives.elementwise import add_p
-from weft.transforms.recompute import recompute_residuals, slopes_of_results
+from weft.primitives.slopes import slopes_of_results
+from weft.transforms.recompute import recompute_residuals
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import is_below, partition
 
@@ -60,7 +61,7 @@ class Halves(NamedTuple):
 
 @memo_jaxpr
 def split_body(
-    jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...], steps: int
+    jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...], steps: Any
 ) -> Halves:
     """Split a body in two, given its inputs that are unknown at first, and the number of steps."""
     jaxpr = slopes_of_results(jaxpr, steps)

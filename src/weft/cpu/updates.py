@@ -6,7 +6,7 @@ from other places of the array, as in a stencil, XLA copies each slice that is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
@@ -72,10 +72,15 @@ def choose_by_place(eqn: Eqn, large: bool) -> Replacement:
 
 def is_carried(x: Atom, scope: Scope) -> bool:
     """Return True if an array is what a loop carries, perhaps with windows written before."""
-    x = find_buffer(x, scope)
-    while (maker := scope.maker(x)) is not None and is_update(maker):
-        x = find_buffer(maker.invars[0], scope)
-    return maker is None
+    return scope.maker(find_base(x, scope.maker)) is None
+
+
+def find_base(x: Atom, maker: Callable) -> Atom:
+    """Return the array that windows were written into, or that has another shape."""
+    kinds = DynamicUpdateSlice, Reshape, Squeeze
+    while (made := maker(x)) is not None and isinstance(made.primitive, kinds):
+        x = made.invars[0]
+    return x
 
 
 def find_buffer(x: Atom, scope: Scope) -> Atom:
@@ -89,18 +94,9 @@ def reads_elsewhere(eqn: Eqn, scope: Scope) -> bool:
     """Return True if XLA would compute a window in a loop that reads other places of the array."""
     x, update, *starts = eqn.invars
     buffer = find_buffer(x, scope)
-    todo = [update]
-    seen: set[Eqn] = set()
-    while todo and len(seen) < MAX_STEPS:
-        maker = scope.maker(todo.pop())
-        if maker is None or maker in seen or not is_fused(maker):
-            continue
-        seen.add(maker)
-        if buffer not in [find_buffer(a, scope) for a in maker.invars]:
-            todo += maker.invars
-        elif not reads_window(maker, update.aval.shape, starts):
-            return True
-    return False
+    fused = follow_operands(update, scope.maker, is_fused)
+    reads = [e for e in fused if buffer in [find_buffer(a, scope) for a in e.invars]]
+    return not all(reads_window(e, update.aval.shape, starts) for e in reads)
 
 
 def is_computed_again(eqn: Eqn, scope: Scope) -> bool:
@@ -110,21 +106,17 @@ def is_computed_again(eqn: Eqn, scope: Scope) -> bool:
     which has just changed by differences of the magnetic field. XLA puts those into the loop that
     writes the magnetic field, and copies each slice that they read.
     """
-    if not is_carried(eqn.invars[0], scope):
-        return False
-    makers = scope.old_makers
-    written = makers[eqn.outvars[0]]
-    reads = follow_operands(written.invars[1], makers, is_fused)
-    for later in scope.program.eqns:
-        if later is written or not is_update(later):
-            continue
+    maker = lambda a: None if type(a) is Literal else scope.old_makers.get(a)
+    written = scope.old_makers[eqn.outvars[0]]
+    reads = follow_operands(written.invars[1], maker, is_fused)
+    for later in filter(is_update, scope.program.eqns if is_carried(eqn.invars[0], scope) else ()):
         x, update, *starts = later.invars
-        base = follow_updates(x, makers)
+        base = find_base(x, maker)
         moved = [e for e in reads if base in e.invars]
-        if moved and not all(reads_window(e, update.aval.shape, starts) for e in moved):
-            read = follow_operands(update, makers, lambda e: is_fused(e) or is_update(e))
-            if written in read:
-                return True
+        if all(reads_window(e, update.aval.shape, starts) for e in moved):
+            continue
+        if written in follow_operands(update, maker, lambda e: is_fused(e) or is_update(e)):
+            return later is not written
     return False
 
 
@@ -132,24 +124,15 @@ def is_update(eqn: Eqn) -> bool:
     return isinstance(eqn.primitive, DynamicUpdateSlice)
 
 
-def follow_updates(x: Atom, makers: Mapping[Any, Eqn]) -> Atom:
-    """Return the array that windows were written into before."""
-    while type(x) is not Literal and (maker := makers.get(x)) is not None and is_update(maker):
-        x = maker.invars[0]
-    return x
-
-
-def follow_operands(x: Atom, makers: Mapping[Any, Eqn], passes: Callable) -> set[Eqn]:
-    """Return the equations that make a value, back to those that do not pass; the first do."""
-    todo: list[Any] = [x]
-    seen: set[Eqn] = set()
-    while todo and len(seen) < MAX_STEPS:
-        a = todo.pop()
-        maker = None if type(a) is Literal else makers.get(a)
-        if maker is not None and maker not in seen and passes(maker):
-            seen.add(maker)
-            todo += maker.invars
-    return seen
+def follow_operands(x: Atom, maker: Callable, passes: Callable) -> list[Eqn]:
+    """Return the equations that make a value, back to those that do not pass."""
+    todo, found = [x], dict[Eqn, None]()
+    while todo and len(found) < MAX_STEPS:
+        made = maker(todo.pop())
+        if made is not None and made not in found and passes(made):
+            found[made] = None
+            todo += made.invars
+    return list(found)
 
 
 def reads_window(eqn: Eqn, shape: tuple[int, ...], starts: Sequence[Atom]) -> bool:

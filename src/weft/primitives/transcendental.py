@@ -359,10 +359,10 @@ def has_exact_slope(x: Any) -> bool:
     return may_keep_operand(typeof(x))
 
 
-def may_keep_operand(aval: ShapedArray, steps: int = 1) -> bool:
+def may_keep_operand(aval: ShapedArray, steps: Any = 1) -> bool:
     """Return True for operands that are few enough in all steps of a loop; see MAX_EXACT_SLOPE."""
-    size = aval.size
-    return type(size) is int and size * steps <= MAX_EXACT_SLOPE
+    size = aval.size * steps
+    return type(size) is int and size <= MAX_EXACT_SLOPE
 
 
 class Slope(Costly):
