@@ -78,6 +78,11 @@ def fields(to, u, v):
     return w, to.put("multiply", v, INNER, spread(v) + u[INNER])
 
 
+def follow(to, u, v):
+    u = to.put("add", u, np.s_[1:], 0.5 * (v[:-1] - v[1:]))
+    return u, to.put("add", v, np.s_[:-1], 0.5 * (u[:-1] - u[1:]))
+
+
 def cells(to, u):
     flat = u.reshape(-1)
     return to.put("add", flat, np.s_[1:-1], 0.5 * flat[2:] - flat[:-2]).reshape(u.shape)
@@ -99,6 +104,9 @@ PROGRAMS = {
     "a loop": lambda to, u: to.repeat(lambda u: (reflect(to, u),), u)[0],
     "a loop of cells": lambda to, u: to.repeat(lambda u: (cells(to, u),), u)[0],
     "a loop on two arrays": lambda to, u: sum(to.repeat(lambda u, v: fields(to, u, v), u, u + 1)),
+    "a loop of two that follow": lambda to, u: sum(
+        to.repeat(lambda u, v: follow(to, u, v), u, 1 - u)
+    ),
 }
 
 
@@ -146,6 +154,15 @@ def test_64_bits():
     np.testing.assert_allclose(found, reflect(InPlace, u), rtol=1e-14)
 
 
+def carried_both(step):
+    return lambda u: lax.fori_loop(0, 9, lambda i, uv: step(*uv), (u, u + 1))
+
+
+def move(u, v):
+    v = v.at[INNER].add(-0.5 * u[INNER])
+    return u.at[INNER].add(0.5 * v[INNER]), v
+
+
 def carried(step):
     return lambda u: lax.fori_loop(0, 9, lambda i, u: step(u), u)
 
@@ -165,6 +182,12 @@ FORMS = {
     "a small carry": (carried(HEAT), SMALL, {CHOOSE}),
     "the window of a carry": (carried(SCALE), LARGE, {WRITE}),
     "a number in a carry": (carried(NUMBER), LARGE, {WRITE}),
+    "a carry that others follow": (
+        carried_both(lambda u, v: follow(Functional, u, v)),
+        LARGE,
+        {CALL, WRITE},
+    ),
+    "carries that move in step": (carried_both(move), LARGE, {WRITE}),
     "a short row of a carry": (carried(lambda u: u.at[1].set(u[0])), LARGE, {WRITE}),
 }
 

@@ -16,6 +16,7 @@ CASES = [
     unary(tr.log1p_p, np.log1p, -0.5, 4),
     unary(tr.logistic_p, lambda x: 1 / (1 + np.exp(-x))),
     unary(tr.tanh_slope_p, lambda x: 1 / np.cosh(x) ** 2),
+    unary(tr.logistic_slope_p, lambda x: 1 / (2 + 2 * np.cosh(x))),
     unary(tr.sqrt_p, np.sqrt, 0.5, 4),
     unary(tr.rsqrt_p, lambda x: 1 / np.sqrt(x), 0.5, 4),
     unary(tr.cbrt_p, np.cbrt, dtypes=FLOATS, grad_tol=1e-5),

@@ -254,7 +254,7 @@ def run_known_part(
 ) -> tuple[list, list, dict, scan_bodies.Halves]:
     """Run the known part of a scan. Return its results, and operands and params of the rest."""
     n, m = count_groups(params)
-    halves = scan_bodies.split_body(params["jaxpr"], n, m, tuple(unknown))
+    halves = scan_bodies.split_body(params["jaxpr"], n, m, tuple(unknown), params["length"])
     (consts, held_consts), (carry, held_carry), (xs, held_xs) = [
         partition(u, g)
         for u, g in zip(

@@ -16,6 +16,7 @@ from weft.passes.dependence import find_dependences
 from weft.primitives.accumulate import add_in_place
 from weft.primitives.dot import DotGeneral
 from weft.primitives.elementwise import add_p
+from weft.primitives.slopes import slopes_of_results
 from weft.transforms.recompute import recompute_residuals
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import is_below, partition
@@ -59,8 +60,11 @@ class Halves(NamedTuple):
 
 
 @memo_jaxpr
-def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...]) -> Halves:
-    """Split a body in two, given its inputs that are unknown at first."""
+def split_body(
+    jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...], steps: Any
+) -> Halves:
+    """Split a body in two, given its inputs that are unknown at first, and the number of steps."""
+    jaxpr = slopes_of_results(jaxpr, steps)
     early, late, unknown, out_unknown, sources = split_loop(jaxpr, num_consts, num_carry, unknown)
     known = [len(g) - sum(g) for g in cut_pieces(unknown, (num_consts, num_carry))]
     num_outs = out_unknown.count(False)
@@ -120,7 +124,7 @@ def find_linear_inputs(
     marked = follow_carry(find_dependences(jaxpr, False), linear, num_consts, num_carry)
     if all(marked[num_consts : num_consts + num_carry]):
         return tuple(marked)
-    return split_body(jaxpr, num_consts, num_carry, linear).unknown
+    return split_loop(jaxpr, num_consts, num_carry, linear)[2]
 
 
 class Backward(NamedTuple):

@@ -6,7 +6,7 @@ from other places of the array, as in a stencil, XLA copies each slice that is r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
@@ -36,9 +36,11 @@ def choose_update(eqn: Eqn, scope: Scope) -> Replacement | None:
     size, inner, bits = x.aval.size, update.aval.size, dtypes.itemsize_bits(x.aval.dtype)
     if not scope.target.kernels or {type(size), type(inner)} != {int} or bits < 8:
         return None
-    if not reads_elsewhere(eqn, scope):
-        return None
     small = size * bits <= 8 * MAX_SMALL_BYTES
+    if not reads_elsewhere(eqn, scope):
+        if small or not is_computed_again(eqn, scope):
+            return None
+        return lambda x, update, *starts: eqn.primitive.apply(x, keep(update), *starts)
     stays = scope.is_argument(find_buffer(x, scope)) and not scope.target.donated
     static = size <= 2 * inner < 2 * size and all(type(i) is Literal for i in starts)
     if static and (stays or small or not is_carried(x, scope)):
@@ -70,10 +72,15 @@ def choose_by_place(eqn: Eqn, large: bool) -> Replacement:
 
 def is_carried(x: Atom, scope: Scope) -> bool:
     """Return True if an array is what a loop carries, perhaps with windows written before."""
-    x = find_buffer(x, scope)
-    while (maker := scope.maker(x)) is not None and isinstance(maker.primitive, DynamicUpdateSlice):
-        x = find_buffer(maker.invars[0], scope)
-    return maker is None
+    return scope.maker(find_base(x, scope.maker)) is None
+
+
+def find_base(x: Atom, maker: Callable) -> Atom:
+    """Return the array that windows were written into, or that has another shape."""
+    kinds = DynamicUpdateSlice, Reshape, Squeeze
+    while (made := maker(x)) is not None and isinstance(made.primitive, kinds):
+        x = made.invars[0]
+    return x
 
 
 def find_buffer(x: Atom, scope: Scope) -> Atom:
@@ -87,18 +94,45 @@ def reads_elsewhere(eqn: Eqn, scope: Scope) -> bool:
     """Return True if XLA would compute a window in a loop that reads other places of the array."""
     x, update, *starts = eqn.invars
     buffer = find_buffer(x, scope)
-    todo = [update]
-    seen: set[Eqn] = set()
-    while todo and len(seen) < MAX_STEPS:
-        maker = scope.maker(todo.pop())
-        if maker is None or maker in seen or not is_fused(maker):
+    fused = follow_operands(update, scope.maker, is_fused)
+    reads = [e for e in fused if buffer in [find_buffer(a, scope) for a in e.invars]]
+    return not all(reads_window(e, update.aval.shape, starts) for e in reads)
+
+
+def is_computed_again(eqn: Eqn, scope: Scope) -> bool:
+    """Return True if XLA would compute a window again, in a later update of an array it reads.
+
+    So it does in Yee's scheme: the magnetic field changes by differences of the electric field,
+    which has just changed by differences of the magnetic field. XLA puts those into the loop that
+    writes the magnetic field, and copies each slice that they read.
+    """
+    maker = lambda a: None if type(a) is Literal else scope.old_makers.get(a)
+    written = scope.old_makers[eqn.outvars[0]]
+    reads = follow_operands(written.invars[1], maker, is_fused)
+    for later in filter(is_update, scope.program.eqns if is_carried(eqn.invars[0], scope) else ()):
+        x, update, *starts = later.invars
+        base = find_base(x, maker)
+        moved = [e for e in reads if base in e.invars]
+        if all(reads_window(e, update.aval.shape, starts) for e in moved):
             continue
-        seen.add(maker)
-        if buffer not in [find_buffer(a, scope) for a in maker.invars]:
-            todo += maker.invars
-        elif not reads_window(maker, update.aval.shape, starts):
-            return True
+        if written in follow_operands(update, maker, lambda e: is_fused(e) or is_update(e)):
+            return later is not written
     return False
+
+
+def is_update(eqn: Eqn) -> bool:
+    return isinstance(eqn.primitive, DynamicUpdateSlice)
+
+
+def follow_operands(x: Atom, maker: Callable, passes: Callable) -> list[Eqn]:
+    """Return the equations that make a value, back to those that do not pass."""
+    todo, found = [x], dict[Eqn, None]()
+    while todo and len(found) < MAX_STEPS:
+        made = maker(todo.pop())
+        if made is not None and made not in found and passes(made):
+            found[made] = None
+            todo += made.invars
+    return list(found)
 
 
 def reads_window(eqn: Eqn, shape: tuple[int, ...], starts: Sequence[Atom]) -> bool:

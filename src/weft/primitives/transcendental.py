@@ -347,24 +347,39 @@ log1p_p = define_tuned(
     wide.LOGARITHM_NEAR_ONE,
 )
 # Elements of arrays whose derivatives of the logistic function and the hyperbolic tangent are exact
-# where the result is 1. They need the operand. For larger arrays they are computed of the result,
-# which gradients of networks keep anyway: of six layers of tanh, (1024, 256), gradients would take
-# 1.7 times the temporary memory, and of an LSTM 1.3 times.
+# where the result is 1. They need the operand. For larger arrays, and for loops that would stack
+# more elements, they are computed of the result, which gradients of networks keep anyway: of six
+# layers of tanh, (1024, 256), gradients would take 1.7 times the temporary memory, and of an LSTM
+# 1.3 times.
 MAX_EXACT_SLOPE = 1024
 
 
 def has_exact_slope(x: Any) -> bool:
     """Return True if a derivative may keep the operand of a function besides the result."""
-    size = typeof(x).size
+    return may_keep_operand(typeof(x))
+
+
+def may_keep_operand(aval: ShapedArray, steps: Any = 1) -> bool:
+    """Return True for operands that are few enough in all steps of a loop; see MAX_EXACT_SLOPE."""
+    size = aval.size * steps
     return type(size) is int and size <= MAX_EXACT_SLOPE
+
+
+class Slope(Costly):
+    """The derivative of a function, which is exact where the function is flat.
+
+    `function` is the primitive of the function. `of_result` computes the derivative from the
+    result of the function, with cancellation where it is flat.
+    """
+
+    function: Elementwise
+    of_result: Callable[[Any], Any]
 
 
 logistic_p = define_tuned(
     "logistic",
     "logistic",
-    lambda t, y, x: mul(
-        t, mul(0.25, tanh_slope(mul(0.5, x))) if has_exact_slope(x) else mul(y, sub(1, y))
-    ),
+    lambda t, y, x: mul(t, logistic_slope(x) if has_exact_slope(x) else mul(y, sub(1, y))),
     """Return the logistic function 1 / (1 + exp(-x)), also called sigmoid.
 
     >>> jnp.array([0.0, 1.0])
@@ -374,24 +389,36 @@ logistic_p = define_tuned(
 )
 
 
-def lower_tanh_slope(hlo: Any, aval: ShapedArray, x: Any) -> Any:
-    """Write 4 e / (1 + e)**2 of e = exp(-2 |x|), where 1 - y**2 would cancel; of complex x that."""
+def write_slope(hlo: Any, aval: ShapedArray, x: Any, name: str, scale: float) -> Any:
+    """Write scale**2 e / (1 + e)**2 with e = exp(-scale |x|), where no difference cancels.
+
+    It is the derivative of tanh for a scale of 2, and of the logistic function for 1. The
+    derivative of complex x is computed from the result of the function.
+    """
     x = Expr(hlo, x)
     if dtypes.is_complex(aval.dtype):
-        y = x.apply("tanh")
-        return (1 - y * y).value
-    power = (x.apply("abs") * -2).apply("exponential")
-    share = x.like(2) / (power + 1)
+        y = x.apply(name)
+        return ((1 - y * y) if scale == 2 else y * (1 - y)).value
+    power = (x.apply("abs") * -scale).apply("exponential")
+    share = x.like(scale) / (power + 1)
     return (power * share * share).value
 
 
-tanh_slope_p = Costly(
+tanh_slope_p = Slope(
     "tanh_slope",
-    lower_tanh_slope,
+    lambda hlo, aval, x: write_slope(hlo, aval, x, "tanh", 2),
     [lambda t, y, x: mul(t, mul(-2, mul(y, tanh(x))))],
     takes="inexact",
     doc="The derivative of tanh(x), 1 / cosh(x)**2; 1 - tanh(x)**2 is 0 in float32 for |x| > 9.",
 )
+logistic_slope_p = Slope(
+    "logistic_slope",
+    lambda hlo, aval, x: write_slope(hlo, aval, x, "logistic", 1),
+    [lambda t, y, x: mul(t, mul(neg(y), tanh(mul(0.5, x))))],
+    takes="inexact",
+    doc="The derivative of logistic(x), exact also where logistic(x) is rounded to 1.",
+)
+logistic_slope_p.function, logistic_slope_p.of_result = logistic_p, lambda y: mul(y, sub(1, y))
 
 # --- powers and roots -----------------------------------------------------------------------
 
@@ -679,6 +706,7 @@ tanh_p = define_tuned(
     """,
     Kernel(30, ALONE_LARGE),
 )
+tanh_slope_p.function, tanh_slope_p.of_result = tanh_p, one_minus_square
 asin_p = define_tuned(
     "asin",
     "chlo.asin",
@@ -852,6 +880,7 @@ cos = tuned_op(cos_p)
 tan = tuned_op(tan_p)
 tanh = tuned_op(tanh_p)
 tanh_slope = unary_op(tanh_slope_p)
+logistic_slope = unary_op(logistic_slope_p)
 asin = unary_op(asin_p)
 acos = unary_op(acos_p)
 atan = unary_op(atan_p)
