@@ -177,6 +177,16 @@ def test_damages_of_the_header_are_errors_of_ours():
             again.call(*args)
 
 
+def test_headers_that_describe_no_program():
+    spec = weft.ShapeDtypeStruct(export.symbolic_shape("b"), np.float32)
+    data = export.export(weft.jit(jnp.sin))(spec).serialize()
+    (fields,), modules = container.unpack_container("deserialize", "", container.MAGIC, data)
+    headers = [[], {}, None, 0, "x", fields, [fields | {"uses_global_constants": []}], [[]]]
+    for header in headers:
+        with pytest.raises(ValueError, match="^deserialize: "):
+            export.deserialize(container.pack_container(container.MAGIC, header, [modules]))
+
+
 def test_expressions_of_sizes_are_bounded():
     bad = ["a^1000000000", "(a+b)^9999", "9^9^9^9", "((a^64)^64)^64", "a^b", "2^-1", "9" * 9999]
     bad += ["*".join(f"(a{i} + 1)" for i in range(40)), "+".join(["a"] * 9999), "a*" * 70 + "a"]

@@ -131,6 +131,17 @@ def test_constraints_decide_comparisons():
     assert export.symbolic_shape("b", constraints=["b == 4"]) == (4,)
 
 
+@pytest.mark.parametrize("equal", ["m == n", "n == m", "m == n - 2", "n == 2*m", "m == 3*n + k"])
+@pytest.mark.parametrize("first", [True, False], ids=["equal first", "equal last"])
+def test_an_equality_keeps_the_bounds_of_what_it_replaces(equal, first):
+    texts = ["m >= 3", "m <= 20", "n >= 2"]
+    texts = [equal, *texts] if first else [*texts, equal]
+    m, n = export.symbolic_shape("m, n, k", constraints=texts)[:2]
+    assert m >= 3 and m <= 20 and n >= 2
+    (bare, _) = export.symbolic_shape("m, n", constraints=[equal])
+    assert bare >= 1  # as every variable is
+
+
 def test_sizes_of_two_scopes():
     (other,) = export.symbolic_shape("b")
     assert other != B

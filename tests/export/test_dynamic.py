@@ -131,6 +131,15 @@ PROGRAMS = {
         lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "SAME"),
         ("b, 5, 4, 2",), [((2, 5, 4, 2),)],
     ),
+    "shorter or longer than a number": (
+        lambda x: [jnp.resize(x, (2, 2)), jnp.resize(x, x.size + 2),
+                   jnp.compress(np.array([True, False, False]), x, size=2, fill_value=9.0),
+                   lax.reduce_window(x, 0.0, lax.add, (3,), (2,), "SAME"),
+                   lax.reduce_window(x, -jnp.inf, lax.max, (2,), (2,), "SAME_LOWER"),
+                   weft.grad(lambda x: lax.reduce_window(
+                       x, -jnp.inf, lax.max, (2,), (2,), "SAME") @ jnp.arange(-(-x.size // 2)))(x)],
+        ("b",), [((1,),), ((2,),), ((5,),)],
+    ),
     "attention": (attend, ("b, n, 4",), [((2, 3, 4),), ((1, 5, 4),)]),
     "random": (
         lambda x: [x + weft.random.normal(weft.random.key(0), x.shape),

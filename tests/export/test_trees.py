@@ -1,6 +1,8 @@
 """Structures of pytrees in files: Python's containers, and classes by their registered names."""
 
 import collections
+import importlib
+import sys
 
 import numpy as np
 import pytest
@@ -53,6 +55,21 @@ export.register_pytree_node_serialization(
 def test_a_structure_comes_back(tree):
     found = trees.read_tree(container_json(trees.write_tree(structure(tree))))
     assert found == structure(tree)
+
+
+@pytest.mark.parametrize("name", trees.RESULTS)
+def test_namedtuples_that_functions_return_have_names(name):
+    cls = getattr(importlib.import_module(trees.RESULTS[name]), name)
+    tree = structure(cls(*[0] * len(cls._fields)))
+    assert trees.read_tree(container_json(trees.write_tree(tree))) == tree
+
+
+def test_no_result_is_without_a_name():
+    modules = [m for n, m in [*sys.modules.items()] if n.startswith(("weft.numpy", "weft.scipy"))]
+    classes = {c for m in modules for c in vars(m).values() if isinstance(c, type)}
+    kinds = ("Result", "Results", "UniqueAll", "UniqueCounts", "UniqueInverse")
+    found = {c.__name__ for c in classes if hasattr(c, "_fields") and c.__name__.endswith(kinds)}
+    assert found <= {*trees.RESULTS}, found - {*trees.RESULTS}
 
 
 def container_json(data):

@@ -18,8 +18,10 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis, Zero
 from weft.core.source import boundary
 from weft.errors import DtypeError
+from weft.mesh.typed import Sharded
 from weft.primitives import layout
 from weft.primitives.elementwise import eq, sub
+from weft.primitives.reshard import lay_as
 from weft.primitives.slicing import slice_in_dim
 from weft.run.rules import compiles_rules, open_batch
 from weft.transforms.batch import batch, bring_to_front
@@ -175,10 +177,18 @@ def make_jacobian(
     return boundary(wrapped, fun)
 
 
+def split_rows(rows: Any, sharded: Sharded | None) -> Any:
+    """Return tangents that are stacked along axis 0, each split over a mesh as its primal is."""
+    if sharded is None or sharded.unreduced:
+        return rows
+    return lay_as(rows, Sharded.of(sharded.mesh, ((), *sharded.entries)), force=True)
+
+
 def forward_blocks(chosen: grad.ChosenArguments) -> list[list]:
     """The blocks of a Jacobian by forward mode."""
     flat, leaves, avals, _ = chosen
     rows, spans = basis(avals)
+    rows = [split_rows(r, a.sharded) for r, a in zip(rows, avals, strict=True)]
     taped = grad.linearize_leaves(flat, leaves, avals)[1:] if compiles_rules() else None
 
     def push(*tangents: Any) -> list:

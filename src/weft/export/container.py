@@ -33,6 +33,7 @@ from weft.mesh.plugins import PLATFORMS
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import typed_as
+from weft.util import has_symbolic_size
 
 # JAX's numbers for how the main function of a module is called: since 9 it takes the index of the
 # platform first, since 10 shardings are in Shardy's notation.
@@ -157,6 +158,8 @@ def read_container(blob: bytes | bytearray) -> list[dict[str, Any]]:
     """The fields of each program of a container, all of whose bytes are checked first."""
     header, rest = unpack_container("deserialize", "Exported.serialize", MAGIC, blob)
     found, start = [], 0
+    if not header or not isinstance(header, list):
+        raise ValueError(f"deserialize: the header must describe a program; got {header!r:.80}.")
     try:
         for fields in header:
             module = rest[start : start + fields["module"]]
@@ -222,6 +225,12 @@ def check_fields(fields: dict[str, Any]) -> None:
     leaves = fields["in_tree"].num_leaves, fields["out_tree"].num_leaves
     fits = leaves == (len(ins), len(outs)) and set(kept) <= set(range(len(ins)))
     fits = fits and fields["in_tree"].num_nodes > 2 and 0 < fields["nr_devices"] < 1 << 31
+    refined = len(fields["platforms"]) > 1 or any(has_symbolic_size(a.shape) for a in (*ins, *outs))
+    if refined and not fields["uses_global_constants"]:
+        raise ValueError(
+            "deserialize: uses_global_constants must be true for symbolic sizes and several "
+            f"platforms; got {fields['uses_global_constants']}."
+        )
     if not fits or not set(fields["platforms"]) <= set(PLATFORMS) or not fields["platforms"]:
         raise ValueError(
             "deserialize: the parts of a program must fit each other; got structures of "

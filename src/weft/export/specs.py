@@ -12,7 +12,16 @@ from weft.api.functions import struct_like
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import is_valid_value, typeof
 from weft.errors import ShapeError
-from weft.export.dims import OPERATIONS, Dim, Factor, Size, evaluate_size, find_bounds, raise_size
+from weft.export.dims import (
+    OPERATIONS,
+    Dim,
+    Factor,
+    Size,
+    evaluate_size,
+    find_bounds,
+    make_size,
+    raise_size,
+)
 from weft.pytrees import broadcast_prefix, flatten, is_none, unflatten
 from weft.util import name_line
 
@@ -103,6 +112,11 @@ class SymbolicScope:
             sign = -1 if count > 0 else 1
             rest = sign * (zero - count * Dim({((factor, 1),): 1}, self))
             self.equal[factor] = [(abs(count), rest)]
+            # Constraints so far speak of the factor, and a variable is at least 1: what is in its
+            # place must satisfy the same.
+            again = [make_size(x.terms, self) for x in self.explicit]
+            again += [rest - 1] if isinstance(factor, str) else []
+            self.explicit = [x for x in again if isinstance(x, Dim)]
             return
 
     def known(self, x: Dim) -> Iterator[Dim]:

@@ -1,13 +1,14 @@
 """Structures of pytrees as plain data: Python's containers, and registered classes.
 
 A structure is written as the names that its classes were registered under. Reading a structure
-looks up only these names, and imports nothing.
+looks up only these names. It imports nothing, except for the modules that `RESULTS` names.
 """
 
 from __future__ import annotations
 
 import base64
 import collections
+import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -115,6 +116,29 @@ def register_namedtuple_serialization(nodetype: Cls, *, serialized_name: str) ->
     )
 
 
+# Namedtuples that functions of weft return, and their modules. In files they are "weft.NAME". A
+# module is imported once such a name is read.
+RESULTS = {
+    "EigResult": "weft.numpy.linalg",
+    "EighResult": "weft.numpy.linalg",
+    "QRResult": "weft.numpy.linalg",
+    "SVDResult": "weft.numpy.linalg",
+    "SlogdetResult": "weft.numpy.linalg",
+    "UniqueAll": "weft.numpy.sets",
+    "UniqueCounts": "weft.numpy.sets",
+    "UniqueInverse": "weft.numpy.sets",
+    "ModeResult": "weft.scipy.stats.summaries",
+    "OptimizeResults": "weft.scipy.optimize",
+}
+
+
+def register_result(name: str) -> None:
+    """Register a namedtuple of `RESULTS`, unless the user did so under a name of their own."""
+    nodetype = getattr(importlib.import_module(RESULTS[name]), name)
+    if nodetype not in _BY_TYPE and f"weft.{name}" not in _BY_NAME:
+        register_namedtuple_serialization(nodetype, serialized_name=f"weft.{name}")
+
+
 def write_tree(tree: PyTreeDef) -> Any:
     """A structure as plain data: a list whose first entry is the kind of node; a leaf is "*"."""
     data = tree.node_data()
@@ -130,6 +154,8 @@ def write_tree(tree: PyTreeDef) -> Any:
         return ["dict", [*map(write_key, aux)], *children]
     if kind is collections.OrderedDict:
         return ["OrderedDict", [*map(write_key, aux)], *children]
+    if RESULTS.get(kind.__name__) == kind.__module__:
+        register_result(kind.__name__)
     known = _BY_TYPE.get(kind)
     if known is None:
         of_tuple = issubclass(kind, tuple) and hasattr(kind, "_fields")
@@ -170,6 +196,8 @@ def read_tree(data: Any) -> PyTreeDef:
         places = hold_places(list, [*map(read_tree, rest)])
         return structure(make(zip(keys, places, strict=True)))
     name, aux, *rest = rest
+    if isinstance(name, str) and name.startswith("weft.") and name[5:] in RESULTS:
+        register_result(name[5:])
     known = _BY_NAME.get(name)
     if known is None:
         raise PytreeError(

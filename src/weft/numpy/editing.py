@@ -12,8 +12,8 @@ from weft import dtypes, lax
 from weft.core.aval import typeof
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
-from weft.numpy.creation import asarray, asarray_beside
-from weft.numpy.indexing import Access, broadcast_last, check_integer_indices, getitem_with
+from weft.numpy.creation import arange, asarray, asarray_beside
+from weft.numpy.indexing import PLAIN, Access, broadcast_last, check_integer_indices, getitem_with
 from weft.numpy.manipulation import moveaxis, reshape, tile
 from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, check_axes_number, shape_of
 from weft.numpy.searching import require_concrete
@@ -25,7 +25,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.primitives.reshard import compute_freely
 from weft.run.operation import operation
-from weft.util import SymbolicSize
+from weft.util import SymbolicSize, has_symbolic_size
 from weft.xla.array import ArrayImpl, host_view
 from weft.xla.typing import Array, ArrayLike, Shape, ShardingLike
 
@@ -175,6 +175,9 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
     a = lax.reshape(a, (a.size,))
     shape = shape_of("resize", new_shape)
     size = math.prod(shape)
+    if has_symbolic_size((a.size, size)):  # which is longer is not known
+        places = lax.rem(arange(size), as_array(a.size, "resize"))
+        return reshape(getitem_with(a, (places,), PLAIN), shape)
     if a.size == 0:
         return lax.full(shape, 0, a.dtype)
     if size > a.size:

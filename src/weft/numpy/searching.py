@@ -31,6 +31,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.primitives.sort import find_places
 from weft.run.operation import operation
+from weft.util import has_symbolic_size
 from weft.xla.array import host_view, put
 from weft.xla.typing import Array, ArrayLike
 
@@ -241,7 +242,8 @@ def compress(
         a, axis = lax.reshape(a, (a.size,)), 0
     axis = axis_of("compress", axis, a.ndim)
     n = a.shape[axis]
-    if condition.size > n:
+    # Of a symbolic size it is not known here: with `size` places beyond the axis are filled below.
+    if not (has_symbolic_size((n,)) and size is not None) and condition.size > n:
         if not isinstance(condition, Tracer) and host_view(condition)[n:].any():
             raise ShapeError(
                 f"compress: conditions beyond the axis must be False; got {condition.aval} for {n}."

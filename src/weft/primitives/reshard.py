@@ -75,7 +75,7 @@ class Reshard(LinearPrimitive):
             return [hide_layout(cts[0])]
         if free == "result":
             return self.apply(cts[0], dst_sharding=typed.dual_of(x.aval).named, free="operand")
-        return [lay_as(cts[0], typed.dual_of(x.aval))]
+        return [lay_as(cts[0], typed.dual_of(x.aval), force=True)]
 
     def batch(self, axis, args, dims, *, dst_sharding, **params):
         (x,), (d,) = args, dims
@@ -349,14 +349,15 @@ def compute_freely(op: str, out_sharding: Any, fun: Callable, *args: Any, **kwar
     return reshard_p.apply(x, dst_sharding=sharding, free="operand")[0]
 
 
-def lay_as(x: Any, sharded: typed.Sharded | None) -> Any:
+def lay_as(x: Any, sharded: typed.Sharded | None, force: bool = False) -> Any:
     """Return `x`, split over the explicit axes of a mesh as `sharded` says; whole if that is None.
 
-    An array without a mesh, which can be used with any mesh, stays unchanged.
+    An array without a mesh, which can be used with any mesh, stays unchanged, unless `force`.
     """
     have = typeof(x).sharded
     terms = sharded is not None and sharded.unreduced
-    if have is sharded or (have is None and not terms and not isinstance(x, Tracer)):
+    free = not terms and not force and not isinstance(x, Tracer)
+    if have is sharded or (have is None and free):
         return x
     to = NamedSharding(have.mesh, PartitionSpec()) if sharded is None else sharded.named
     return reshard_p.apply(x, dst_sharding=to)[0]

@@ -38,7 +38,7 @@ from weft.primitives.reduction import (
 )
 from weft.primitives.slicing import pad, padding_mask, slice
 from weft.pytrees import flatten, unflatten
-from weft.util import max_size
+from weft.util import has_symbolic_size, max_size
 from weft.xla.hlo import i64s, pairs
 from weft.xla.lower import lower_jaxpr
 
@@ -605,6 +605,12 @@ def reduce_window(
     avals = [typeof(x) for x in xs]
     window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
     params = window_params("reduce_window", avals[0].shape, *window)
+    if any(has_symbolic_size(ends) for ends in params["padding"]):  # a window's must be numbers
+        by = [(*ends, d - 1) for ends, d in zip(params["padding"], params["base_dilation"])]
+        xs = [pad(x, init, by) for x, init in zip(xs, inits)]
+        avals = [typeof(x) for x in xs]
+        ones = (1,) * len(by)
+        params = {**params, "padding": ((0, 0),) * len(by), "base_dilation": ones}
     jaxpr = stage_reducer("reduce_window", computation, avals, tree)
     found = find_monoid(jaxpr)
     for prim in (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p):

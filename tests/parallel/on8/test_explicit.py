@@ -136,6 +136,27 @@ def test_programs_without_jit(name):
     compare(fun(*args), on_one_device(name), weft.make_jaxpr(fun)(*args).out_avals)
 
 
+def test_derivatives_are_split_as_what_they_are_of():
+    x = over(X, "X", "Y")
+    functions = [
+        lambda x: reshard(x, P()).sum(1),
+        lambda x: reshard(jnp.sin(x), P("Y", None)).sum(1),
+        lambda x: jnp.sin(x).sum(1),
+        lambda x: jnp.max(x, 0),
+    ]
+    for fun in functions:
+        rows = [*fun(x).aval.sharded.entries] if fun(x).aval.sharded else [()]
+        total = lambda x, fun=fun: (fun(x) ** 2).sum()
+        for wrap in (jit, lambda f: f):
+            found = wrap(grad(total))(x)
+            assert found.aval.sharded is x.aval.sharded
+            np.testing.assert_allclose(found, grad(total)(X), rtol=2e-5, atol=2e-6)
+            found = wrap(weft.jacfwd(fun))(x)
+            assert [*(found.aval.sharded.entries if found.aval.sharded else [()])][:1] == rows
+            np.testing.assert_allclose(found, weft.jacfwd(fun)(X), rtol=2e-5, atol=2e-6)
+            lies_as_typed(found)
+
+
 def test_scan_keeps_the_layout_of_its_carry():
     x = over(X, None, "Y")
 
