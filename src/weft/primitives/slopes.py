@@ -8,7 +8,7 @@ from weft.core.jaxpr import Eqn, Jaxpr, Var, memo_jaxpr
 from weft.core.stage import stage
 from weft.passes.inline import rename_atoms, splice_call
 from weft.primitives.elementwise import Costly
-from weft.primitives.transcendental import Slope, may_keep_operand
+from weft.primitives.transcendental import Slope, may_stack_operand
 
 
 @memo_jaxpr
@@ -25,7 +25,7 @@ def slopes_of_results(jaxpr: Jaxpr, steps: Any) -> Jaxpr:
         prim, x = old.primitive, old.invars[0] if old.invars else None
         eqn = old.replace(invars=rename_atoms(old.invars, names)) if names else old
         y = results.get((prim.function, id(x))) if isinstance(prim, Slope) else None
-        if y is not None and not may_keep_operand(y.aval, steps):
+        if y is not None and not may_stack_operand(y.aval, steps):
             formula, _ = stage(lambda y, prim=prim: [prim.of_result(y)], [y.aval])
             names[old.outvars[0]] = splice_call(formula, eqn.replace(invars=[y]), eqns)[0]
             continue

@@ -347,22 +347,24 @@ log1p_p = define_tuned(
     wide.LOGARITHM_NEAR_ONE,
 )
 # Elements of arrays whose derivatives of the logistic function and the hyperbolic tangent are exact
-# where the result is 1. They need the operand. For larger arrays, and for loops that would stack
-# more elements, they are computed of the result, which gradients of networks keep anyway: of six
-# layers of tanh, (1024, 256), gradients would take 1.7 times the temporary memory, and of an LSTM
-# 1.3 times.
+# where the result is 1. They need the operand. For larger arrays they are computed of the result,
+# which gradients of networks keep anyway: of six layers of tanh, (1024, 256), gradients would take
+# 1.7 times the temporary memory, and of an LSTM 1.3 times. A loop stacks the operands of all its
+# steps: as many elements as fit into the caches nearest to a core.
 MAX_EXACT_SLOPE = 1024
+MAX_EXACT_STACK = 16 * 1024
 
 
 def has_exact_slope(x: Any) -> bool:
     """Return True if a derivative may keep the operand of a function besides the result."""
-    return may_keep_operand(typeof(x))
-
-
-def may_keep_operand(aval: ShapedArray, steps: Any = 1) -> bool:
-    """Return True for operands that are few enough in all steps of a loop; see MAX_EXACT_SLOPE."""
-    size = aval.size * steps
+    size = typeof(x).size
     return type(size) is int and size <= MAX_EXACT_SLOPE
+
+
+def may_stack_operand(aval: ShapedArray, steps: Any) -> bool:
+    """Return True if a loop may stack an operand of such a function besides the result."""
+    size = aval.size * steps
+    return type(size) is int and size <= MAX_EXACT_STACK
 
 
 class Slope(Costly):
