@@ -20,7 +20,7 @@ from weft.footprint.segments import list_pairs
 from weft.passes.inline import inline_calls
 from weft.passes.rewrite import rewrite_held
 
-MAX_STEPS = 8  # changes of one program
+MAX_STEPS = 64  # changes of one program
 MAX_SEEDS = 6  # largest arrays at the peak that regions are grown from, in one step
 MAX_SLICES = 2**14
 # A step must reduce the memory at least to this fraction.
@@ -67,7 +67,9 @@ class Candidate(NamedTuple):
     def rank(self, limit: int) -> tuple:
         """Return a sort key; better candidates have smaller keys."""
         size = self.peak.bytes
-        return size > limit, self.cost if size <= limit else size
+        if size <= limit:
+            return False, self.cost
+        return True, size, self.peak.excess(limit)
 
 
 def fit_jaxpr(jaxpr: Jaxpr, limit: int, measure: Measure) -> Plan:
@@ -81,11 +83,19 @@ def fit_jaxpr(jaxpr: Jaxpr, limit: int, measure: Measure) -> Plan:
         return Plan(jaxpr, before, peak, steps)
     while peak.bytes > limit and len(steps) < MAX_STEPS:
         found = find_change(jaxpr, peak, limit, measure)
-        if found is None or found.peak.bytes > GAIN * peak.bytes:
+        if found is None:
+            break
+        if found.peak.bytes > GAIN * peak.bytes and not removes_peak(found.peak, peak, limit):
             break
         steps.append(found.step)
         jaxpr, peak = found.jaxpr, found.peak
     return Plan(jaxpr, before, peak, steps)
+
+
+def removes_peak(peak: Peak, before: Peak, limit: int) -> bool:
+    """Return True if one of several peaks of about the same height is gone."""
+    is_level = abs(peak.bytes - before.bytes) <= (1 - GAIN) * before.bytes
+    return is_level and peak.excess(limit) <= before.excess(limit) - limit
 
 
 def find_change(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Candidate | None:
@@ -98,7 +108,9 @@ def find_change(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Candi
         for found in list_changes(jaxpr, peak, limit, measure):
             if best is None or found.rank(limit) < best.rank(limit):
                 best = found
-        if best is not None and best.peak.bytes <= limit:
+        if best is not None and (
+            best.peak.bytes <= limit or removes_peak(best.peak, peak, limit)
+        ):
             break
     return best
 
@@ -160,11 +172,15 @@ def choose_size(
 def is_better(peak: Peak, other: Peak, limit: int) -> bool:
     """Return True if a program needs clearly less memory than another.
 
-    If the other one fits the limit, the memory inside loops is compared.
+    If the other one fits the limit, the memory inside loops is compared. If the highest peak is
+    elsewhere in the program, the lower peaks are compared.
     """
     if other.bytes <= limit:
         return peak.bytes <= limit and peak.inner <= GAIN * other.inner
-    return peak.bytes <= GAIN * other.bytes
+    if peak.bytes <= GAIN * other.bytes:
+        return True
+    lower = peak.excess(limit) < other.excess(limit) - (1 - GAIN) * limit
+    return lower and peak.bytes <= (2 - GAIN) * other.bytes
 
 
 def list_inner(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterator[Candidate]:
