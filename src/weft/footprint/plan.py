@@ -94,8 +94,9 @@ def fit_jaxpr(jaxpr: Jaxpr, limit: int, measure: Measure) -> Plan:
 
 def removes_peak(peak: Peak, before: Peak, limit: int) -> bool:
     """Return True if one of several peaks of about the same height is gone."""
-    is_level = abs(peak.bytes - before.bytes) <= (1 - GAIN) * before.bytes
-    return is_level and peak.excess(limit) <= before.excess(limit) - limit
+    least = (1 - GAIN) * before.bytes
+    gone = before.excess(limit) - peak.excess(limit)
+    return abs(peak.bytes - before.bytes) <= least and gone >= max(limit, least) and limit > 0
 
 
 def find_change(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Candidate | None:
