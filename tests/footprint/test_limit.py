@@ -283,6 +283,8 @@ KINDS = {
     "median": lambda x: jnp.median(x[:, None] * x, axis=1).sum(),
     "partition": lambda x: jnp.partition(x[:, None] * x, 7, axis=1)[:, 3].sum(),
     "systems": solve_many,
+    "deviations": lambda x: jnp.var(x[:, None] * x),
+    "softmax of all": lambda x: (nn.softmax(x[:, None] * x, axis=(0, 1)) ** 2).sum(),
 }
 
 

@@ -13,12 +13,9 @@ from weft.control.call import Holder
 from weft.control.custom import look_into
 from weft.core.aval import typeof
 from weft.core.facts import Cost, Runs
-from weft.core.jaxpr import Eqn, Jaxpr, memo_jaxpr, subjaxprs
 from weft.core.primitive import Body, Linear, Zero, mark_moving
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
-from weft.passes.inline import rename_atoms, splice_call
-from weft.passes.rewrite import rewrite_held
 from weft.primitives.layout import batched_at_front, instantiate
 from weft.primitives.matrices import subtract_tangents
 from weft.transforms.batch import batch_jaxpr
@@ -133,35 +130,6 @@ class LinearSolve(Holder):
             name: skip_checks(params[name]) for name in PROGRAMS if params[name] is not None
         }
         return self.apply(*args, **{**params, **programs})
-
-
-def holds_solver(jaxpr: Jaxpr) -> bool:
-    """Return True if a program, or one that it holds, solves a linear system."""
-    here = any(eqn.primitive is linear_solve_p for eqn in jaxpr.eqns)
-    return here or any(map(holds_solver, subjaxprs(jaxpr)))
-
-
-@memo_jaxpr
-def inline_solvers(jaxpr: Jaxpr) -> Jaxpr:
-    """Return a program with the solvers in place of linear solves, here and in nested programs.
-
-    It computes the same results. Its derivative is that of the solvers, not of the solutions.
-    """
-    if not holds_solver(jaxpr):
-        return jaxpr
-    new: dict[Any, Any] = {}
-    eqns: list[Eqn] = []
-    for eqn in jaxpr.eqns:
-        eqn = rewrite_held(eqn, inline_solvers)
-        eqn = eqn.replace(invars=rename_atoms(eqn.invars, new)) if new else eqn
-        if eqn.primitive is not linear_solve_p:
-            eqns.append(eqn)
-            continue
-        consts, b = split_operands(eqn.invars, eqn.params["counts"])
-        call = eqn.replace(invars=[*consts[2], *b])
-        outs = splice_call(eqn.params["solve"], call, eqns)
-        new.update(zip(eqn.outvars, outs, strict=True))
-    return jaxpr.replace(outvars=rename_atoms(jaxpr.outvars, new), eqns=eqns)
 
 
 def split_operands(xs: Sequence[Any], counts: Sequence[int]) -> tuple[list[list], list]:

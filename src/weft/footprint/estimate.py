@@ -57,11 +57,13 @@ class Measure(NamedTuple):
         a loop.
       inner: True for a nested program. Its inputs are not counted.
       fuses: False if arithmetic that XLA can fuse counts as if it was not, as kernels are not.
+      depth: the number of programs around a nested program.
     """
 
     free: tuple[int, ...] = ()
     inner: bool = False
     fuses: bool = True
+    depth: int = 0
 
     def estimate(self, jaxpr: Jaxpr) -> Peak:
         """Return the peak memory of a closed program with inlined calls."""
@@ -70,7 +72,7 @@ class Measure(NamedTuple):
     def within(self, body: Body) -> Measure:
         """Return the measure for a nested program."""
         carry = tuple(body.carry) if body.runs is Runs.LOOP else ()
-        return Measure(carry, True, self.fuses)
+        return Measure(carry, True, self.fuses, self.depth + 1)
 
 
 @memo_jaxpr

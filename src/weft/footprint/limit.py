@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from weft.control.linear import inline_solvers
 from weft.core.jaxpr import Jaxpr, variables_in
 from weft.footprint.estimate import Measure
 from weft.footprint.plan import Plan, describe_line, fit_jaxpr
+from weft.footprint.solvers import inline_solvers
 from weft.optimize.passes import run_passes
 from weft.passes.inline import inline_calls
 
