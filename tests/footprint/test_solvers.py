@@ -2,7 +2,6 @@
 
 import numpy as np
 
-import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.core.aval import typeof

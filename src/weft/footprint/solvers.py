@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.control.linear import linear_solve_p, split_operands
+from weft.control.linear import LinearSolve, split_operands
 from weft.core.jaxpr import Eqn, Jaxpr, memo_jaxpr, subjaxprs
 from weft.passes.inline import rename_atoms, splice_call
 from weft.passes.rewrite import rewrite_held
@@ -12,7 +12,7 @@ from weft.passes.rewrite import rewrite_held
 
 def holds_solver(jaxpr: Jaxpr) -> bool:
     """Return True if a program, or one that it holds, solves a linear system."""
-    here = any(eqn.primitive is linear_solve_p for eqn in jaxpr.eqns)
+    here = any(isinstance(eqn.primitive, LinearSolve) for eqn in jaxpr.eqns)
     return here or any(map(holds_solver, subjaxprs(jaxpr)))
 
 
@@ -29,7 +29,7 @@ def inline_solvers(jaxpr: Jaxpr) -> Jaxpr:
     for eqn in jaxpr.eqns:
         eqn = rewrite_held(eqn, inline_solvers)
         eqn = eqn.replace(invars=rename_atoms(eqn.invars, new)) if new else eqn
-        if eqn.primitive is not linear_solve_p:
+        if not isinstance(eqn.primitive, LinearSolve):
             eqns.append(eqn)
             continue
         consts, b = split_operands(eqn.invars, eqn.params["counts"])
