@@ -219,9 +219,11 @@ def list_twice(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterat
         return
     grower = Grower(jaxpr)
     for v, maker in peak.live[:MAX_SEEDS]:
-        for axis in range(v.aval.ndim if maker is not None else 0):
+        for axis in range(v.aval.ndim):
             line = grower.choose_line(maker, {v: axis})
-            region = None if line is None else grower.grow(maker, line, limit // SMALL_PART)
+            if maker is None or line is None:
+                continue
+            region = grower.grow(maker, line, limit // SMALL_PART)
             if region is None or not region.totals:
                 continue
             changed = repeat_for_later(jaxpr, region, limit // SMALL_PART)

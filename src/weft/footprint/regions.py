@@ -7,7 +7,7 @@ sums over the axis or is not independent along it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, variables_in
 from weft.footprint.bodies import find_every_line
@@ -210,7 +210,7 @@ def repeat_for_later(jaxpr: Jaxpr, region: Region, least: int) -> Jaxpr | None:
                 return None
             chain.append(eqn)
             wanted.update(v for v in variables_in(eqn.invars) if v.aval.nbytes >= least)
-    new: dict[Var, Var] = {}
+    new: dict[Var, Any] = {}
     eqns: list[Eqn] = []
     for eqn in jaxpr.eqns:
         if eqn in region.after and not wanted.isdisjoint(variables_in(eqn.invars)):
