@@ -15,6 +15,9 @@ COMPLEX = np.tile(4 * np.eye(20, dtype=np.complex64) + 0.5, (5, 1, 1))
 IMAGES, FILTERS = np.ones((2, 8, 20, 20), np.float32), np.ones((16, 8, 3, 3), np.float32)
 
 
+SIGNALS = np.ones((7, 64), np.complex64)
+
+
 def turn(x):
     return lax.fori_loop(0, 5, lambda i, y: jnp.linalg.cholesky(y @ y), x)
 
@@ -41,6 +44,17 @@ PROGRAMS = {
         (IMAGES, FILTERS),
         2 * (2 * 16 * 18 * 18) * (8 * 3 * 3),
     ),
+    "gradient of a convolution": (
+        weft.grad(lambda w, x: jnp.sum(lax.conv(x, w, (1, 1), "VALID"))),
+        (FILTERS, IMAGES),
+        2 * (2 * 16 * 18 * 18) * (8 * 3 * 3),
+    ),
+    "complex product": (lambda x: x @ x, (COMPLEX,), 5 * 8 * 20**3),
+    "complex pseudo-inverse": (jnp.linalg.pinv, (COMPLEX[0],), 4 * (14 + 8 + 2) * 20**3),
+    "fft": (jnp.fft.fft, (SIGNALS,), 7 * 5 * 64 * 6),
+    "real fft": (jnp.fft.rfft, (SIGNALS.real,), 7 * 5 * 64 * 6 / 2),
+    "inverse real fft": (jnp.fft.irfft, (SIGNALS,), 7 * 5 * 126 * np.log2(126) / 2),
+    "fft of two axes": (jnp.fft.fft2, (SIGNALS,), 5 * 7 * 64 * np.log2(7 * 64)),
     "cumulative sum": (lambda x: jnp.cumsum(x, axis=1), (np.ones((50, 1000), np.float32),), 50000),
     "maximum": (lambda x: jnp.max(x, axis=1), (np.ones((50, 1000), np.float32),), 50 * 999),
     "cholesky": (jnp.linalg.cholesky, (SQUARE,), N**3 / 3),

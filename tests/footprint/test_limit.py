@@ -263,3 +263,45 @@ def test_beside_other_options():
     np.testing.assert_allclose(closed(X), want, 1e-4)
     with weft.disable_jit():
         np.testing.assert_allclose(LIMITED(X, V), want, 1e-4)
+
+
+def rank_rows(x):
+    """Three chains of operations that have nothing in common but the argument."""
+    return [jnp.sort(y, 1)[:, 3].sum() for y in (x[:, None] * x, x[:, None] + x, x[:, None] - x)]
+
+
+def solve_many(scales):
+    solve = lambda s: jnp.linalg.solve(3 * jnp.eye(20) + s, jnp.ones(20))
+    return weft.vmap(solve)(scales).sum()
+
+
+# Programs whose largest arrays are made by one kind of operation, or by several chains.
+KINDS = {
+    "several chains": rank_rows,
+    "extrema": lambda x: ((x[:, None] - x).max(), (x[:, None] * x).min(1).sum()),
+    "transforms of rows": lambda x: jnp.abs(jnp.fft.rfft(x[:, None] * x)).max(),
+    "median": lambda x: jnp.median(x[:, None] * x, axis=1).sum(),
+    "partition": lambda x: jnp.partition(x[:, None] * x, 7, axis=1)[:, 3].sum(),
+    "systems": solve_many,
+    "deviations": lambda x: jnp.var(x[:, None] * x),
+    "softmax of all": lambda x: (nn.softmax(x[:, None] * x, axis=(0, 1)) ** 2).sum(),
+}
+
+
+@pytest.mark.sample(one_in=3)
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds_of_operations(name):
+    (x,) = arrays((512,))
+    limited = weft.jit(KINDS[name], memory="300KB")
+    plan = limited.plan(x)
+    assert plan.steps and plan.used <= 300_000
+    for a, b in zip(weft.tree.leaves(limited(x)), weft.tree.leaves(KINDS[name](x)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_an_estimate_that_is_far_off_is_not_cut_further():
+    """XLA stores the terms of a long sum. The plan slices them, and not the scans of the slices."""
+    fun = lambda x: sum(jnp.sin(x[:, None] * k + x).sum(1) for k in range(6))
+    plan = weft.jit(fun, memory="500KB").plan(weft.ShapeDtypeStruct((1024,), np.float32))
+    assert plan.used <= 500_000
+    assert not any("in scan" in step for step in plan.steps)

@@ -17,7 +17,7 @@ from weft.transforms.jvp import jvp
 def compare(fun, x):
     """The pattern of a function of one vector, and where its Jacobian is not zero."""
     pattern = weft.sparse_jacobian(fun).pattern(x).todense()
-    dense = np.asarray(weft.jacfwd(fun)(x)).reshape(pattern.shape)
+    dense = np.asarray(weft.jacrev(fun)(x)).reshape(pattern.shape)
     return pattern, dense != 0
 
 
@@ -44,6 +44,22 @@ def pass_through(x):
 
 
 pass_through.defjvps(lambda t, y, x: t)
+
+
+@weft.custom_vjp
+def turned(x, y):
+    return x[::-1] * y, y**2
+
+
+turned.defvjp(
+    lambda x, y: (turned(x, y), (x, y)),
+    lambda kept, g: ((g[0] * kept[1])[::-1], g[0] * kept[0][::-1] + 2 * g[1] * kept[1]),
+)
+
+
+def largest(x, **window):
+    return lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,), "VALID", **window)
+
 
 # Functions of six numbers whose pattern is exactly where the Jacobian is not zero.
 EXACT = {
@@ -75,6 +91,12 @@ EXACT = {
     "checkpoint": weft.checkpoint(lambda x: jnp.cos(x[::-1])),
     "jit": weft.jit(lambda x: jnp.cos(x[::2])),
     "custom rule": pass_through,
+    "reverse rule": lambda x: jnp.concatenate(turned(x[:3], x[3:])),
+    "reverse rule, mapped": lambda x: weft.vmap(lambda v: turned(v, v)[0])(x.reshape(3, 2)),
+    "reverse rule in a scan": lambda x: lax.scan(
+        lambda c, v: (c, turned(v, v + 1)[0]), 0.0, x.reshape(2, 3)
+    )[1],
+    "fft of rows": lambda x: jnp.fft.fft(x.reshape(3, 2)).real,
     "gradient": weft.grad(lambda x: jnp.sum(x[1:] * x[:-1] ** 2)),
 }
 # Functions of six numbers whose pattern depends on values: it holds all that there may be.
@@ -87,7 +109,9 @@ WIDER = {
     ),
     "unknown index": lambda x: x[jnp.argmax(x)],
     "kink": weft.nn.relu,
-    "fft of rows": lambda x: jnp.fft.fft(x.reshape(3, 2)).real,
+    "largest of windows": largest,
+    "largest of windows, dilated": lambda x: largest(x, window_dilation=(2,)),
+    "gradient of the largest": weft.grad(lambda x: jnp.sum(largest(x) ** 3)),
 }
 X = np.random.default_rng(0).normal(size=6).astype(np.float32)
 
@@ -103,6 +127,13 @@ def test_exact_patterns(name):
 def test_patterns_of_what_depends_on_values(name):
     pattern, dense = compare(WIDER[name], X)
     assert not np.any(dense & ~pattern)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("largest of windows", 10), ("gradient of the largest", 16)]
+)
+def test_windows_hold_only_neighbors(name, count):
+    assert weft.sparse_jacobian(WIDER[name]).pattern(X).nnz == count
 
 
 def test_the_callback_of_a_user_is_full():
@@ -128,7 +159,7 @@ def test_no_primitive_depends_on_more(case):
     primals = [x for x, m in zip(xs, moved, strict=True) if m]
     if not flat(*primals):
         return
-    pattern = find_pattern(flat, [typeof(x) for x in primals])
+    pattern, _ = find_pattern(flat, [typeof(x) for x in primals])
     rng = case.rng("columns")
     chosen = rng.random(pattern.shape[1]) < 0.3
     tangents, start = [], 0

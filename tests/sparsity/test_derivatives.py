@@ -79,6 +79,22 @@ def test_auxiliary_data_and_keywords():
     assert aux == 1.0
 
 
+def test_a_function_without_a_forward_derivative_goes_in_reverse():
+    fun = weft.custom_vjp(lambda x: 2 * x[::-1])
+    fun.defvjp(lambda x: (fun(x), None), lambda _, g: (2 * g[::-1],))
+    jac = weft.sparse_jacobian(fun)
+    assert jac.pattern(X).products == (0, 1)
+    np.testing.assert_array_equal(jac(X).todense(), weft.jacrev(fun)(X))
+
+
+def test_settings_and_functions_are_static():
+    fun = lambda x, how, *, act: act(x[1:]) if how == "short" else act(x)
+    jac = weft.sparse_jacobian(fun)
+    for how, count in (("short", len(X) - 1), ("long", len(X)), ("short", len(X) - 1)):
+        assert jac(X, how, act=jnp.sin).nse == jac.pattern(X, how, act=jnp.sin).nnz == count
+    assert jac.pattern(jnp.ones(9), "long", act=jnp.sin).shape == (9, 9)
+
+
 def test_under_transformations():
     jac = weft.sparse_jacobian(differences)
     want = weft.jacfwd(differences)(X)
@@ -160,7 +176,8 @@ def test_refused():
         weft.sparse_jacobian(3)
     with pytest.raises(ShapeError, match="^sparse_hessian: the function must return a scalar"):
         weft.sparse_hessian(differences)(X)
-    assert weft.sparse_jacobian(differences)._compiled.__name__ == "sparse_jacobian(differences)"
+    made = weft.sparse_jacobian(differences)._compute_entries
+    assert made.__name__ == "sparse_jacobian(differences)"
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,8 @@ def choose_arguments(
             hint = f"argnums={count - 1} is the last one."
             if kwargs:
                 hint = "keyword arguments cannot be differentiated; pass them by position."
+            elif not count:
+                hint = "pass the arguments to differentiate in by position."
             raise TypeError(
                 f"{op}: argnums must name positional arguments; got {argnums} for a call of "
                 f"{fun_name(fun)} with {count}. Hint: {hint}"

@@ -22,6 +22,7 @@ from weft.errors import ShapeError
 from weft.mesh.client import default_device, platform_of
 from weft.mesh.plugins import PLATFORMS
 from weft.options import config
+from weft.primitives.hlo_work import correct_flops
 from weft.primitives.lapack_work import count_library_flops
 from weft.pytrees import flatten, unflatten
 from weft.run.pipeline import LoweredProgram, lower_program
@@ -241,13 +242,17 @@ def lower_without_kernels(program: StagedProgram, placement: Placement) -> Lower
 
 
 def count_work(client: Any, module: Any) -> dict:
-    """Return XLA's analysis of a module, with the operations of LAPACK's routines."""
-    return add_library_flops(_jax.hlo_module_cost_analysis(client, module), module.to_string())
+    """Return XLA's analysis of a module, with the operations that books count."""
+    return correct_costs(_jax.hlo_module_cost_analysis(client, module), module.to_string())
 
 
-def add_library_flops(costs: dict, text: str) -> dict:
-    """Add what calls of LAPACK in the text of a module compute to XLA's analysis of the module."""
-    more = count_library_flops(text)
+def correct_costs(costs: dict, text: str) -> dict:
+    """Correct XLA's analysis of a module by its text.
+
+    The operations of LAPACK's routines are added. Complex products of matrices and Fourier
+    transforms count as in books.
+    """
+    more = count_library_flops(text) + correct_flops(text)
     return {**costs, "flops": max(costs.get("flops", 0.0), 0.0) + more} if more else costs
 
 
@@ -395,7 +400,7 @@ class Compiled(_Stage):
         if KERNEL in self.as_text():
             return lower_without_kernels(self._program, self._placement).cost_analysis()
         found = dict(self._run.loaded.cost_analysis())
-        return add_library_flops(found, self.as_text())
+        return correct_costs(found, self.as_text())
 
     def memory_analysis(self) -> Any:
         """Bytes of arguments, results, temporaries and code."""

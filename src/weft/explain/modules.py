@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from jaxlib import _hlo, _jax
 
+from weft.primitives.hlo_work import correct_flops
 from weft.primitives.lapack_work import count_library_flops
 
 # Opcodes of instructions that contain others, which have profiler events of their own.
@@ -300,7 +301,8 @@ class CompiledModule:
             costs = _jax.hlo_module_cost_analysis(self.client, module)
         except (RuntimeError, ValueError):  # an instruction that XLA does not read back
             return Cost(bytes=float(shape_bytes(instruction.shape)))
-        return read_costs(costs)
+        found = read_costs(costs)
+        return found._replace(flops=max(0.0, found.flops + correct_flops(text)))
 
     def total(self, computation: int) -> Cost:
         """Return the cost of a computation.

@@ -71,6 +71,11 @@ def is_kernel(instruction: Instruction) -> bool:
     return instruction.target.startswith("weft_") and instruction.target not in PRODUCTS
 
 
+def is_product(instruction: Instruction) -> bool:
+    """Return True for a product of matrices or a convolution."""
+    return instruction.target in PRODUCTS or instruction.opcode in ("dot", "convolution")
+
+
 def find_place(eqns: Sequence[Eqn]) -> Place:
     """Return the innermost user's line of the first equation that has a user's line.
 
@@ -140,7 +145,8 @@ class Attribution:
         self.known: dict[int, tuple[Place, bool, str]] = {}
         self.counted: dict[Eqn, Cost] = {}
         self.kernels: collections.Counter[Eqn] = collections.Counter()
-        self.library: collections.Counter[Eqn] = collections.Counter()  # operations in LAPACK
+        # Operations in LAPACK and in products of matrices, whose counts follow from shapes.
+        self.library: collections.Counter[Eqn] = collections.Counter()
         # Operations of factorizations of small matrices, which are written out for XLA.
         self.written: collections.Counter[Eqn] = collections.Counter()
         apart = ("fusion", *CONTAINERS)  # the instructions in them count by themselves
@@ -148,7 +154,7 @@ class Attribution:
             for eqn in self.innermost(i):
                 if is_kernel(i):
                     self.kernels[eqn] += 1
-                elif i.target.startswith(PREFIXES):
+                elif i.target.startswith(PREFIXES) or is_product(i):
                     self.library[eqn] += int(module.cost(i).flops)
                 elif eqn.primitive.cost is facts.Cost.LIBRARY and i.opcode not in apart:
                     self.written[eqn] += int(module.cost(i).flops)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import types
 from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
@@ -62,6 +63,8 @@ class Subject:
 
     def __init__(self, fun: Callable, args: tuple, kwargs: dict, op: str = "explain"):
         check_callable(op, fun, wraps=True)
+        if isinstance(fun, types.MethodType) and hasattr(fun, "trace"):  # of a jitted function
+            fun, args = fun.__func__, (fun.__self__, *args)
         self.padded: PaddedSubject | None = None
         if isinstance(fun, PaddedFunction):
             self.padded = open_padded(fun, args, kwargs)

@@ -32,12 +32,21 @@ class Peak(NamedTuple):
         None for an argument.
       place: the index of the equation that runs at the peak.
       inner: the bytes of temporaries in the nested programs of this equation.
+      totals: the bytes in memory while each equation runs, in the order of the program.
     """
 
     bytes: int
     live: Sequence[tuple[Var, Eqn | None]]
     place: int
     inner: int
+    totals: Sequence[int] = ()
+
+    def excess(self, limit: int) -> int:
+        """Return the bytes above a limit, summed over the equations.
+
+        A program may have several peaks. The sum falls if one of them does.
+        """
+        return sum(total - limit for total in self.totals if total > limit)
 
 
 class Measure(NamedTuple):
@@ -48,11 +57,13 @@ class Measure(NamedTuple):
         a loop.
       inner: True for a nested program. Its inputs are not counted.
       fuses: False if arithmetic that XLA can fuse counts as if it was not, as kernels are not.
+      depth: the number of programs around a nested program.
     """
 
     free: tuple[int, ...] = ()
     inner: bool = False
     fuses: bool = True
+    depth: int = 0
 
     def estimate(self, jaxpr: Jaxpr) -> Peak:
         """Return the peak memory of a closed program with inlined calls."""
@@ -61,7 +72,7 @@ class Measure(NamedTuple):
     def within(self, body: Body) -> Measure:
         """Return the measure for a nested program."""
         carry = tuple(body.carry) if body.runs is Runs.LOOP else ()
-        return Measure(carry, True, self.fuses)
+        return Measure(carry, True, self.fuses, self.depth + 1)
 
 
 @memo_jaxpr
@@ -135,6 +146,7 @@ class Liveness:
         now = most = fixed + given
         place, inner, alive = 0, 0, dict[Var, None]()
         best: list[Var] = []
+        totals: list[int] = []
         dying: dict[int, list[Var]] = {}
         for v, n in ends.items():
             dying.setdefault(n, []).append(v)
@@ -144,6 +156,7 @@ class Liveness:
                     now += sizes[v]
                     alive[v] = None
             within = count_within(eqn, self.measure)
+            totals.append(now + within)
             if now + within > most:
                 most, place, inner, best = now + within, i, within, [*alive]
             for v in dying.get(i, ()):
@@ -155,7 +168,7 @@ class Liveness:
             (v, self.makers.get(v)) for v in (*(() if self.measure.inner else jaxpr.invars), *best)
         ]
         live.sort(key=lambda x: -x[0].aval.nbytes)
-        return Peak(most, live, place, inner)
+        return Peak(most, live, place, inner, totals)
 
     def _list_buffers(self, last: dict[Var, int]) -> tuple[dict[Var, int], dict[Var, int]]:
         """Return the bytes of each array in memory, and the index of its last reader.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from weft.core.jaxpr import Jaxpr, variables_in
 from weft.footprint.estimate import Measure
 from weft.footprint.plan import Plan, describe_line, fit_jaxpr
+from weft.footprint.solvers import inline_solvers
 from weft.optimize.passes import run_passes
 from weft.passes.inline import inline_calls
 
@@ -22,6 +23,9 @@ SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B", re.IGNORECASE)
 # If a compiled program exceeds the limit, the target of the next plan is scaled by the ratio of the
 # limit to the bytes used, and by this factor.
 TIGHTER = 0.9
+# If the compiled program uses more than this multiple of the estimate, XLA has not fused operations
+# that the estimate counts on. A tighter plan from the same estimate would cut what needs no memory.
+OFF = 2
 MAX_TRIES = 6
 MAX_LISTED = 4  # arrays in an error
 # Keys in the memo of a program: the limit that it was planned for, and a function that returns the
@@ -92,6 +96,7 @@ class MemoryLimit(NamedTuple):
         found = jaxpr.memo.get(key)
         if found is None:
             flat = inline_calls(run_passes(jaxpr, spec.passes, spec.name), True)
+            flat = inline_solvers(flat)
             donated = tuple([consts + i for i in spec.donated])
             measure = Measure(donated, fuses=self.fuses)
             found = jaxpr.memo[key] = fit_jaxpr(flat, self.target, measure)
@@ -159,16 +164,18 @@ class MemoryLimit(NamedTuple):
     def _tighten(self, jaxpr: Jaxpr, spec: Any, consts: int, used: int) -> MemoryLimit | None:
         """Return the limit to try after one whose program uses `used` bytes; None at the end.
 
-        The target falls as long as that makes a better plan. After that, the estimate assumes that
-        nothing is fused: kernels, for example, are not.
+        The target falls as long as that makes a better plan. After that, or at once if the estimate
+        is far off, the estimate assumes that nothing is fused: kernels, for example, are not.
         """
         before = self.plan(jaxpr, spec, consts).after.bytes
+        unfused = self._replace(target=self.bytes, fuses=False)
+        if self.fuses and used > OFF * before and unfused.plan(jaxpr, spec, consts).steps:
+            return unfused
         target = int(min(before, self.target) * min(1.0, self.bytes / used) * TIGHTER)
         found = self._replace(target=target)
         if found.plan(jaxpr, spec, consts).after.bytes < before:
             return found
-        found = self._replace(target=self.bytes, fuses=False)
-        return found if self.fuses and found.plan(jaxpr, spec, consts).steps else None
+        return unfused if self.fuses and unfused.plan(jaxpr, spec, consts).steps else None
 
     def _refusal(self, plan: Plan, spec: Any, least: int, titles: Sequence[str]) -> ValueError:
         """Return the error for a program that cannot be made to fit."""

@@ -16,15 +16,18 @@ import numpy as np
 from weft.core.aval import ShapedArray
 from weft.core.element import Apply, Expression, Number, Place, Read, Reduce, describe_elements
 from weft.core.facts import Elements
+from weft.core.form import Form
 from weft.core.jaxpr import Eqn, bodies_of
 from weft.core.trace import ensure_compile_time_eval
 from weft.errors import HidingError, MissingRule
 from weft.primitives import indexing
+from weft.primitives.bits import BitcastConvertType
 from weft.primitives.elementwise import add
+from weft.primitives.fft import FFT
 from weft.primitives.layout import BroadcastInDim, Iota, LeadingBatch, Reshape, convert
 from weft.primitives.reduction import ArgExtremum
 from weft.primitives.slicing import Slice
-from weft.primitives.sort import Sort, TopK
+from weft.primitives.sort import Partition, Sort, TopK
 
 
 class Total(NamedTuple):
@@ -93,6 +96,7 @@ def find_lines(eqn: Eqn) -> list[Line]:
     if prim.effect is not None or bodies_of(eqn):
         return []
     rule = next((RULES[base] for base in type(prim).__mro__ if base in RULES), None)
+    rule = rule or FORMS.get(prim.form)
     lines = read_lines(eqn, ADAPT.get(type(prim))) if rule is None else rule(eqn)
     return [line for line in lines if fits(eqn, line)]
 
@@ -303,6 +307,18 @@ def batch_lines(eqn: Eqn) -> list[Line]:
     return [Line((a,) * len(eqn.invars), (a,) * len(eqn.outvars)) for a in range(rank)]
 
 
+def lines_before(eqn: Eqn, rank: int) -> list[Line]:
+    """Return the lines along the axes in front of the last `rank` axes."""
+    ndim = eqn.invars[0].aval.ndim
+    return along_other_axes(eqn, range(ndim - rank, ndim))
+
+
+def bits_lines(eqn: Eqn) -> list[Line]:
+    """Return the lines of a bitcast. Between widths, one side has a further last axis."""
+    ndim = min(eqn.invars[0].aval.ndim, eqn.outvars[0].aval.ndim)
+    return [Line((axis,), (axis,)) for axis in range(ndim)]
+
+
 ADAPT: dict[type, Callable[[Eqn, Line, int], dict]] = {
     BroadcastInDim: adapt_broadcast,
     Reshape: adapt_reshape,
@@ -315,4 +331,12 @@ RULES: dict[type, Callable[[Eqn], list[Line]]] = {
     Sort: lambda eqn: along_other_axes(eqn, (eqn.params["dimension"],)),
     TopK: lambda eqn: along_other_axes(eqn, (eqn.params["axis"],)),
     ArgExtremum: lambda eqn: along_other_axes(eqn, eqn.params["axes"], eqn.params["axes"]),
+    BitcastConvertType: bits_lines,
+    Partition: lambda eqn: along_other_axes(eqn, (eqn.params["axis"],)),
+    FFT: lambda eqn: lines_before(eqn, len(eqn.params["fft_lengths"])),
+}
+# Rules by form, of primitives in later layers.
+FORMS: dict[Form, Callable[[Eqn], list[Line]]] = {
+    Form.RANKS: lambda eqn: lines_before(eqn, 1),
+    Form.MEMBERS: lambda eqn: [Line((0, None), (0,))],
 }

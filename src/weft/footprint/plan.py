@@ -6,6 +6,7 @@ region of the program in slices (chunks.py), or recomputes values for the backwa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,12 +16,17 @@ from weft.core.source import describe_maker
 from weft.footprint.again import list_recomputing
 from weft.footprint.chunks import split_region
 from weft.footprint.estimate import Measure, Peak
-from weft.footprint.regions import Grower, Region
+from weft.footprint.regions import Grower, Region, repeat_for_later
 from weft.footprint.segments import list_pairs
 from weft.passes.inline import inline_calls
 from weft.passes.rewrite import rewrite_held
 
-MAX_STEPS = 8  # changes of one program
+MAX_STEPS = 64  # changes of one program
+MAX_DEPTH = 4  # programs around a nested program that is changed
+MAX_INNER_STEPS = 8  # changes of one nested program
+# A nested program is cut to at least this part of its memory, also where the rest of the program is
+# above the limit anyway. Otherwise loops in slices are cut again and again, to single elements.
+LEAST_INNER = 1 / 16
 MAX_SEEDS = 6  # largest arrays at the peak that regions are grown from, in one step
 MAX_SLICES = 2**14
 # A step must reduce the memory at least to this fraction.
@@ -67,7 +73,10 @@ class Candidate(NamedTuple):
     def rank(self, limit: int) -> tuple:
         """Return a sort key; better candidates have smaller keys."""
         size = self.peak.bytes
-        return size > limit, self.cost if size <= limit else size
+        if size <= limit:
+            return False, self.cost
+        level = int(math.log(size) / -math.log(GAIN))  # about equal peaks count as equal
+        return True, level, self.peak.excess(limit), size
 
 
 def fit_jaxpr(jaxpr: Jaxpr, limit: int, measure: Measure) -> Plan:
@@ -79,13 +88,23 @@ def fit_jaxpr(jaxpr: Jaxpr, limit: int, measure: Measure) -> Plan:
     steps: list[str] = []
     if jaxpr.effects:
         return Plan(jaxpr, before, peak, steps)
-    while peak.bytes > limit and len(steps) < MAX_STEPS:
+    most = MAX_INNER_STEPS if measure.inner else MAX_STEPS
+    while peak.bytes > limit and len(steps) < most:
         found = find_change(jaxpr, peak, limit, measure)
-        if found is None or found.peak.bytes > GAIN * peak.bytes:
+        if found is None:
+            break
+        if found.peak.bytes > GAIN * peak.bytes and not removes_peak(found.peak, peak, limit):
             break
         steps.append(found.step)
         jaxpr, peak = found.jaxpr, found.peak
     return Plan(jaxpr, before, peak, steps)
+
+
+def removes_peak(peak: Peak, before: Peak, limit: int) -> bool:
+    """Return True if one of several peaks of about the same height is gone."""
+    least = (1 - GAIN) * before.bytes
+    gone = before.excess(limit) - peak.excess(limit)
+    return abs(peak.bytes - before.bytes) <= least and gone >= max(limit, least) and limit > 0
 
 
 def find_change(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Candidate | None:
@@ -94,11 +113,11 @@ def find_change(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Candi
     Recomputation costs time, so it is tried only if slices do not make the program fit.
     """
     best = None
-    for list_changes in (list_splits, list_inner, list_in_segments, list_repeats):
+    for list_changes in (list_splits, list_inner, list_twice, list_in_segments, list_repeats):
         for found in list_changes(jaxpr, peak, limit, measure):
             if best is None or found.rank(limit) < best.rank(limit):
                 best = found
-        if best is not None and best.peak.bytes <= limit:
+        if best is not None and (best.peak.bytes <= limit or removes_peak(best.peak, peak, limit)):
             break
     return best
 
@@ -160,23 +179,27 @@ def choose_size(
 def is_better(peak: Peak, other: Peak, limit: int) -> bool:
     """Return True if a program needs clearly less memory than another.
 
-    If the other one fits the limit, the memory inside loops is compared.
+    If the other one fits the limit, the memory inside loops is compared. If the highest peak is
+    elsewhere in the program, the lower peaks are compared.
     """
     if other.bytes <= limit:
         return peak.bytes <= limit and peak.inner <= GAIN * other.inner
-    return peak.bytes <= GAIN * other.bytes
+    if peak.bytes <= GAIN * other.bytes:
+        return True
+    lower = peak.excess(limit) < other.excess(limit) - (1 - GAIN) * limit
+    return lower and peak.bytes <= (2 - GAIN) * other.bytes
 
 
 def list_inner(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterator[Candidate]:
     """Yield programs that change the nested program at the peak, so that it needs less memory."""
-    eqn = jaxpr.eqns[peak.place] if peak.inner else None
-    allowed = limit - (peak.bytes - peak.inner)
+    eqn = jaxpr.eqns[peak.place] if peak.inner and measure.depth < MAX_DEPTH else None
+    allowed = max(limit - (peak.bytes - peak.inner), int(LEAST_INNER * peak.inner))
     if eqn is None:
         return
     for body in bodies_of(eqn):
         if body.jaxpr is None or body.runs is Runs.HOST:
             continue
-        plan = fit_jaxpr(inline_calls(body.jaxpr, True), max(allowed, 0), measure.within(body))
+        plan = fit_jaxpr(inline_calls(body.jaxpr, True), allowed, measure.within(body))
         if plan.steps:
             verb = lambda x, old=body.jaxpr, new=plan.jaxpr: new if x is old else x
             eqns = [rewrite_held(e, verb) if e is eqn else e for e in jaxpr.eqns]
@@ -184,6 +207,33 @@ def list_inner(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterat
             where = f"in {eqn.primitive.name}: "
             step = f"\n  {where}".join(plan.steps)
             yield Candidate(changed, measure.estimate(changed), where + step)
+
+
+def list_twice(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterator[Candidate]:
+    """Yield programs that compute arrays twice: for sums over them, and for readers of these sums.
+
+    A deviation from a mean reads all of an array after the mean is known. If the array is computed
+    again for it, the mean needs only slices of the array, and so does the sum of the deviations.
+    """
+    if measure.inner or limit < min(peak.totals, default=0):
+        return
+    grower = Grower(jaxpr)
+    for v, maker in peak.live[:MAX_SEEDS]:
+        for axis in range(v.aval.ndim):
+            line = grower.choose_line(maker, {v: axis})
+            if maker is None or line is None:
+                continue
+            region = grower.grow(maker, line, limit // SMALL_PART)
+            if region is None or not region.totals:
+                continue
+            changed = repeat_for_later(jaxpr, region, limit // SMALL_PART)
+            if changed is None:
+                continue
+            region = Grower(changed).grow(maker, line, limit // SMALL_PART)
+            found = region and choose_size(changed, region, maker, limit, measure, peak.bytes)
+            if found is not None:
+                again = ", which are computed again where results of the slices are read"
+                yield found._replace(step=found.step + again)
 
 
 def list_in_segments(jaxpr: Jaxpr, peak: Peak, limit: int, measure: Measure) -> Iterator[Candidate]:

@@ -7,11 +7,12 @@ sums over the axis or is not independent along it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, variables_in
 from weft.footprint.bodies import find_every_line
 from weft.footprint.lines import Line, Total
+from weft.passes.inline import rename_atoms
 
 
 class Region(NamedTuple):
@@ -191,3 +192,32 @@ class Sweep:
             read.update(variables_in(eqn.invars))
         stacked = [v for v in self.axes if v in read]
         return Region(size, self.lines, self.axes, self.totals, self.sliced, stacked, self.after)
+
+
+def repeat_for_later(jaxpr: Jaxpr, region: Region, least: int) -> Jaxpr | None:
+    """Return a program that computes arrays of a region again for the equations after it.
+
+    The arrays have at least `least` bytes. The result is None if there are none, or if one of them
+    is a result of the program.
+    """
+    wanted = {v for v in region.stacked if v.aval.nbytes >= least}
+    if not wanted or wanted & {*variables_in(jaxpr.outvars)}:
+        return None
+    chain: list[Eqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn in region.lines and not wanted.isdisjoint(eqn.outvars):
+            if any(v in region.totals for v in eqn.outvars):
+                return None
+            chain.append(eqn)
+            wanted.update(v for v in variables_in(eqn.invars) if v.aval.nbytes >= least)
+    new: dict[Var, Any] = {}
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        if eqn in region.after and not wanted.isdisjoint(variables_in(eqn.invars)):
+            for each in reversed(chain) if not new else ():
+                outvars = [type(v)(v.aval) for v in each.outvars]
+                eqns.append(each.replace(invars=rename_atoms(each.invars, new), outvars=outvars))
+                new.update(zip(each.outvars, outvars, strict=True))
+            eqn = eqn.replace(invars=rename_atoms(eqn.invars, new))
+        eqns.append(eqn)
+    return jaxpr.replace(eqns=eqns) if new else None

@@ -17,14 +17,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from weft.control.custom import CustomLinear
 from weft.core.aval import ShapedArray
 from weft.core.element import describe_elements
 from weft.core.facts import Elements, Runs
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, bodies_of
 from weft.core.primitive import Body, split_inputs
+from weft.core.ref import is_ref
 from weft.core.stage import stage
+from weft.core.trace import Tracer
+from weft.primitives.fft import FFT
 from weft.primitives.indexing import Scatter, gather_windows
-from weft.primitives.layout import LeadingBatch
+from weft.primitives.layout import LeadingBatch, instantiate
+from weft.primitives.window import SelectAndGatherAdd, SelectAndScatterAdd, reduce_window_sum_p
 from weft.sparsity.reads import Source, find_reads
 
 Matrix = scipy.sparse.csr_array
@@ -101,6 +106,10 @@ def follow_equation(eqn: Eqn, ins: Sequence[State]) -> list[State]:
         return follow_elements(eqn, ins)
     if isinstance(prim, Scatter):
         return follow_scatter(eqn, ins)
+    if isinstance(prim, SelectAndGatherAdd | SelectAndScatterAdd):
+        return follow_windows(eqn, ins)
+    if isinstance(prim, CustomLinear) and not any(is_ref(v) for v in eqn.invars):
+        return follow_custom(eqn, ins)
     return follow_batches(eqn, ins)
 
 
@@ -183,6 +192,59 @@ def follow_scatter(eqn: Eqn, ins: Sequence[State]) -> list[State]:
     return [State(eqn.outvars[0].aval, compose(local, ins))]
 
 
+def follow_windows(eqn: Eqn, ins: Sequence[State]) -> list[State]:
+    """Follow an operation that reads, or adds to, one element of each window of its second operand.
+
+    Any element of a window may be that one, so that the windows are those of a sum.
+    """
+    moved, windows = ins
+    reads = isinstance(eqn.primitive, SelectAndGatherAdd)
+    if windows.depends is not None:  # the choice has no derivative, but follows other inputs
+        return follow_batches(eqn, ins)
+    params = {k: v for k, v in eqn.params.items() if k != "select_prim"}
+    ones = (1,) * windows.aval.ndim
+    params = {"base_dilation": ones, "window_dilation": ones, **params}
+    total = lambda x: reduce_window_sum_p.apply(x, **params)
+    jaxpr, _ = stage(total, [windows.aval.update(dtype=moved.aval.dtype)])
+    identity = scipy.sparse.eye_array(windows.aval.size, dtype=bool, format="csr")
+    (out,) = follow(jaxpr, [], [State(jaxpr.invars[0].aval, identity)])
+    if out.depends is None:
+        return [State(v.aval) for v in eqn.outvars]
+    local = out.depends if reads else scipy.sparse.csr_array(out.depends.T)
+    return [State(eqn.outvars[0].aval, compose([local], [moved]))]
+
+
+def follow_custom(eqn: Eqn, ins: Sequence[State]) -> list[State]:
+    """Follow the linear map of a custom_vjp function: the transpose of its reverse rule."""
+    params = eqn.params
+    n, outs = params["num_residuals"], [v.aval for v in eqn.outvars]
+    if any(s.depends is not None for s in ins[:n]):
+        return follow_batches(eqn, ins)
+    avals = [s.aval for s in ins[:n]]
+    rule = params["jvp"] or params["bwd"]
+    flat = lambda *xs: [instantiate(y) for y in rule(xs[:n], xs[n:])]
+    into = outs if params["jvp"] is None else [s.aval for s in ins[n:]]
+    jaxpr, consts = stage(flat, [*avals, *into])
+    closed = [
+        State(v.aval) if isinstance(c, Tracer) else know(v.aval, c)
+        for v, c in zip(jaxpr.constvars, consts, strict=True)
+    ]
+    if params["jvp"] is not None:
+        return follow(jaxpr, closed, ins)
+    offsets = np.cumsum([0, *[a.size for a in outs]])
+    shape = lambda a: (a.size, int(offsets[-1]))
+    cts = [
+        State(a, scipy.sparse.csr_array(scipy.sparse.eye_array(*shape(a), k=start, dtype=bool)))
+        for a, start in zip(outs, offsets, strict=False)
+    ]
+    reads = [s.depends for s in follow(jaxpr, closed, [*ins[:n], *cts])]
+    found = []
+    for a, (first, last) in zip(outs, itertools.pairwise(offsets), strict=True):
+        local = [None if r is None else scipy.sparse.csr_array(r[:, first:last].T) for r in reads]
+        found.append(State(a, compose(local, ins[n:])))
+    return found
+
+
 def follow_batches(eqn: Eqn, ins: Sequence[State]) -> list[State]:
     """Follow an operation on matrices, each of whose results depends on a whole matrix.
 
@@ -190,19 +252,19 @@ def follow_batches(eqn: Eqn, ins: Sequence[State]) -> list[State]:
     an operation on one matrix: its results depend on everything.
     """
     avals, outs = [s.aval for s in ins], [v.aval for v in eqn.outvars]
-    labels = None
+    results: Sequence[Sequence] = [[None] * a.ndim for a in outs]
+    operands: Sequence[Sequence] = [[None] * a.ndim for a in avals]
     if isinstance(eqn.primitive, LeadingBatch):
-        labels = eqn.primitive.label_axes(avals, outs, **eqn.params)
+        results, operands = eqn.primitive.label_axes(avals, outs, **eqn.params)[:2]
+    elif isinstance(eqn.primitive, FFT):
+        rank = len(eqn.params["fft_lengths"])
+        results = operands = [[*range(outs[0].ndim - rank), *[None] * rank]]
     found = []
-    for n, out in enumerate(outs):
-        row = [None] * out.ndim if labels is None else list(labels.results[n])
+    for out, row in zip(outs, results, strict=True):
         local: list[Matrix | None] = []
-        for k, s in enumerate(ins):
-            if s.depends is None:
-                local.append(None)
-                continue
-            of = [None] * s.aval.ndim if labels is None else list(labels.operands[k])
-            local.append(match_places(out.shape, row, s.aval.shape, of))
+        for s, of in zip(ins, operands, strict=True):
+            whole = s.depends is None
+            local.append(None if whole else match_places(out.shape, row, s.aval.shape, list(of)))
         found.append(State(out, compose(local, ins)))
     return found
 

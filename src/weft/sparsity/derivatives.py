@@ -20,9 +20,10 @@ from weft.api import grad, jacobians
 from weft.api.functions import FlatFun, check_callable
 from weft.api.jit import jit
 from weft.api.make_jaxpr import eval_shape
-from weft.core.aval import ShapedArray, typeof
+from weft.control.custom import CustomLinear
+from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.facts import Cost
-from weft.core.jaxpr import Jaxpr, Var
+from weft.core.jaxpr import Jaxpr, Var, subjaxprs
 from weft.core.source import boundary
 from weft.core.stage import stage, stage_closed
 from weft.core.trace import Tracer, ensure_compile_time_eval
@@ -37,6 +38,7 @@ from weft.sparsity.dependence import State, follow, know
 from weft.sparsity.pattern import Pattern, read_pattern, tidy
 from weft.transforms.jvp import jvp
 from weft.util import check_option, fun_name
+from weft.xla.array import ArrayImpl
 
 MODES = ("auto", "forward", "reverse", "both")
 FORMATS = ("bcoo", "bcsr")
@@ -80,12 +82,19 @@ class SparseDerivative:
         self._format = format
         compute = lambda *args, **kwargs: self._compute(*args, **kwargs)
         compute.__name__ = f"{op}({fun_name(fun)})"  # users see it as the name of a program
-        self._compiled = jit(compute)
+        self._compute_entries = compute
+        self._compiled: dict[tuple, Callable] = {}  # by the arguments that are static
         self.__name__ = fun_name(fun)
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._compiled(*args, **kwargs)
+        static = find_static(args, kwargs)
+        compiled = self._compiled.get(static)
+        if compiled is None:
+            numbers, names = static
+            compiled = jit(self._compute_entries, static_argnums=numbers, static_argnames=names)
+            self._compiled[static] = compiled
+        return compiled(*args, **kwargs)
 
     def pattern(self, *args: Any, **kwargs: Any) -> Pattern:
         """Return the `Pattern` for arguments of these types. No values are computed.
@@ -95,12 +104,16 @@ class SparseDerivative:
           kwargs: the keyword arguments of the function.
         """
         found: list[Pattern] = []
+        numbers, names = find_static(args, kwargs)
+        static = {name: kwargs.pop(name) for name in names}
 
-        def look(*args: Any, **kwargs: Any) -> None:
-            chosen, _ = self._choose(args, kwargs)
+        def look(*arrays: Any, **kwargs: Any) -> None:
+            left = iter(arrays)
+            whole = tuple(a if i in numbers else next(left) for i, a in enumerate(args))
+            chosen, _ = self._choose(whole, {**kwargs, **static})
             found.append(Pattern(*self._find_plan(chosen.flat, chosen.avals)))
 
-        eval_shape(look, *args, **kwargs)
+        eval_shape(look, *[a for i, a in enumerate(args) if i not in numbers], **kwargs)
         return found[0]
 
     def _choose(self, args: tuple, kwargs: dict) -> tuple[grad.ChosenArguments, list]:
@@ -131,6 +144,19 @@ class SparseDerivative:
         return f"<{self._op} of {fun_name(self.__wrapped__)}>"
 
 
+def find_static(args: tuple, kwargs: dict) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return the positional and the keyword arguments without arrays: settings, functions."""
+
+    def is_static(x: Any) -> bool:
+        if type(x) is ArrayImpl or is_valid_value(x):
+            return False
+        leaves = flatten(x)[0]
+        return bool(leaves) and not any(is_valid_value(y) or hasattr(y, "dtype") for y in leaves)
+
+    numbers = tuple(i for i, x in enumerate(args) if is_static(x))
+    return numbers, tuple(name for name, x in kwargs.items() if is_static(x))
+
+
 def sparse_jacobian(
     fun: Callable,
     argnums: int | Sequence[int] = 0,
@@ -157,7 +183,8 @@ def sparse_jacobian(
       has_aux: whether `fun` returns a pair of a result and auxiliary data.
       mode: "forward" computes by columns with Jacobian-vector products, "reverse" by rows with
         vector-Jacobian products, "both" takes each for a part of the matrix, as for the form of an
-        arrow. "auto" takes what needs the fewest products.
+        arrow. "auto" takes what needs the fewest products, and "reverse" if a custom_vjp function
+        has no rule for Jacobian-vector products.
       format: "bcoo", for any shapes; "bcsr", for one vector as a function of one vector.
       pattern: the entries to compute, if they are known: a `Pattern`, a matrix of scipy.sparse, a
         BCOO or an array, whose shape is (elements of the results, elements of the inputs). All
@@ -188,8 +215,9 @@ def sparse_jacobian(
     check_option("sparse_jacobian", "mode", mode, *MODES)
 
     def find_plan(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple:
-        matrix = find_pattern(flat, avals, pattern)
-        return matrix, plan(matrix, mode)
+        matrix, forward = find_pattern(flat, avals, pattern)
+        only_reverse = mode == "auto" and not forward
+        return matrix, plan(matrix, "reverse" if only_reverse else mode)
 
     return SparseDerivative(
         "sparse_jacobian", fun, argnums, has_aux, holomorphic, find_plan, format
@@ -248,7 +276,7 @@ def sparse_hessian(
     gradient = grad.make_grad("sparse_hessian", fun, argnums, has_aux, holomorphic, False)
 
     def find_plan(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple:
-        matrix = find_pattern(flat, avals, pattern)
+        matrix, _ = find_pattern(flat, avals, pattern)
         # An entry other than zero is in the pattern at both of its places.
         both = tidy(matrix.multiply(matrix.T))
         return both, plan_symmetric(both, coloring)
@@ -307,10 +335,11 @@ def check_type(op: str, aval: ShapedArray, holomorphic: bool, text: str, hint: s
 
 def find_pattern(
     flat: FlatFun, avals: Sequence[ShapedArray], given: Any = None
-) -> scipy.sparse.csr_array:
+) -> tuple[scipy.sparse.csr_array, bool]:
     """Return the pattern of the Jacobian of a flat function: which tangents depend on which.
 
-    If a pattern is given, it is checked and returned.
+    If a pattern is given, it is checked and returned. The second result is False if the function
+    has no forward derivative.
     """
     count = len(avals)
 
@@ -320,10 +349,10 @@ def find_pattern(
 
     jaxpr, consts = stage(push, [*avals, *[a.to_tangent() for a in avals]])
     jaxpr, _ = dce_jaxpr(jaxpr)
-    total = sum(a.size for a in avals)
+    total, forward = sum(a.size for a in avals), has_forward(jaxpr)
     if given is not None:
         rows = sum(v.aval.size for v in jaxpr.outvars)
-        return read_pattern(flat.op, given, (rows, total))
+        return read_pattern(flat.op, given, (rows, total)), forward
     known = [
         State(v.aval) if isinstance(c, Tracer) else know(v.aval, c)
         for v, c in zip(jaxpr.constvars, consts, strict=True)
@@ -337,7 +366,14 @@ def find_pattern(
         outs = follow(jaxpr, known, [*map(State, avals), *tangents])
     empty = lambda a: scipy.sparse.csr_array((a.size, total), dtype=bool)
     parts = [empty(s.aval) if s.depends is None else s.depends for s in outs]
-    return tidy(scipy.sparse.vstack(parts) if parts else scipy.sparse.csr_array((0, total)))
+    whole = scipy.sparse.vstack(parts) if parts else scipy.sparse.csr_array((0, total))
+    return tidy(whole), forward
+
+
+def has_forward(jaxpr: Jaxpr) -> bool:
+    """Return False if a program of tangents holds a custom_vjp function without a forward rule."""
+    here = (isinstance(e.primitive, CustomLinear) and e.params["jvp"] is None for e in jaxpr.eqns)
+    return not any(here) and all(map(has_forward, subjaxprs(jaxpr)))
 
 
 # --- values ---------------------------------------------------------------------------------------

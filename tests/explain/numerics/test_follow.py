@@ -1,5 +1,7 @@
 """Programs of all kinds: errors against mpmath, control flow, dtypes, and second calls."""
 
+import functools
+
 import mpmath
 import numpy as np
 import pytest
@@ -147,6 +149,27 @@ def test_the_wide_run_goes_through_all_that_holds_programs(name):
         assert not r.nans
     assert found.lines
     assert all(line.place.file.endswith("test_follow.py") for line in found.lines)
+
+
+def test_the_branch_that_is_taken_is_followed():
+    for x in (-2.0, 3.0):
+        fun = lambda x: lax.cond(x > 0, lambda v: jnp.sqrt(v) * 3, lambda v: -v / 7, x)
+        (line,) = report(fun, F32(x)).lines
+        assert line.place.text.startswith("fun =")
+
+
+def test_jitted_methods_are_followed():
+    class Model:
+        scale = 1.7
+
+        @functools.partial(weft.jit, static_argnums=0)
+        def run(self, x):
+            return jnp.sin(x) * self.scale
+
+    model = Model()
+    (line,) = report(model.run, F32(0.7)).lines
+    assert line.place.text == "return jnp.sin(x) * self.scale"
+    assert weft.explain.memory(model.run)(F32(0.7)).memory["arguments"] == 4
 
 
 def test_values_are_rounded_to_their_dtype(kernels_as_for_users):

@@ -33,6 +33,12 @@ HARD = {
     "(x - y) * (x + y)": [np.array([1000.3], F32), np.array([1000.2], F32)],
     "(x - y) / (jnp.sqrt(x) + jnp.sqrt(y))": [np.array([1e6 + 1], F32), np.array([1e6], F32)],
     "1 / (jnp.sqrt(x + 1) + jnp.sqrt(x))": [np.array([1e6], F32)],
+    "jnp.exp(y * jnp.log1p(x))": [SMALL, np.array([1e7, 2e5], F32)],
+    "jnp.sinh(x)": [SMALL],
+    "2 * jnp.sinh(x)": [SMALL],
+    "2 * jnp.arctanh(x)": [SMALL],
+    "1 / (x + jnp.sqrt(x * x - 1))": [np.array([1e3, 3e3], F32)],
+    "1 / (x + jnp.sqrt(x * x + 1))": [np.array([1e3, 3e3], F32)],
     "weft.nn.softplus(x)": [np.array([100.0, -20.0], F32)],
     "weft.nn.log_sigmoid(x)": [np.array([20.0, -100.0], F32)],
     "weft.nn.sigmoid(-x)": [np.array([20.0, 25.0], F32)],
@@ -92,3 +98,9 @@ def test_formulas_are_found_along_axes_and_across_broadcasts():
 def test_other_formulas_are_not():
     jaxpr, _ = stage(lambda x: [jnp.log(2 + x) + jnp.exp(x) - 2], [typeof(jnp.ones(3))])
     assert not find_remedies(jaxpr)
+
+
+def test_formulas_of_complex_numbers_have_no_rewrite():
+    z = jnp.complex64(1e4 + 1e-2j)
+    (finding,) = weft.explain.numerics(lambda z: z - jnp.sqrt(z * z - (1 + 0j)))(z).findings
+    assert finding.kind == "cancellation" and not finding.remedy

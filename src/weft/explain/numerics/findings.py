@@ -95,6 +95,8 @@ def is_bad(result: Record) -> bool:
         return True
     ulps = measure_ulps(result.join("error"), raise_small(wide, result.dtype), result.dtype)
     far = np.nan_to_num(ulps, nan=0.0, posinf=1e300) >= allowed_ulps(result.dtype)
+    # No number of the dtype is nearer to a result that underflows.
+    far &= ~(result.join("error") < smallest_number(result.dtype))
     far |= np.isinf(narrow) & np.isfinite(wide)
     return int(far.sum()) >= max(1, math.floor(FAIR * len(far)))
 
@@ -262,6 +264,13 @@ def describe_small(wide: np.ndarray, dtype: Any) -> str:
 def smallest_normal(dtype: Any) -> float:
     """Return the smallest normal number of a dtype."""
     return float(dtypes.finfo(dtypes.real_dtype(dtype)).smallest_normal)
+
+
+def smallest_number(dtype: Any) -> float:
+    """Return the smallest positive number of a dtype. CPUs flush smaller floats of 32 bits to 0."""
+    info = dtypes.finfo(dtypes.real_dtype(dtype))
+    is_kept = np.dtype(dtype) == np.float16
+    return float(info.smallest_subnormal if is_kept else info.smallest_normal)
 
 
 # --- NaN and infinities ---------------------------------------------------------------------------

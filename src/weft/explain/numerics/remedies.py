@@ -59,6 +59,8 @@ def solve_quadratic(a: Any, b: Any, c: Any) -> Any:
 
 
 mean = lambda x: jnp.sum(x) / LENGTH
+grow = lambda x, y: jnp.exp(y * jnp.log1p(x))
+double_arctanh = lambda x: 2 * jnp.arctanh(x)
 tanh_rest = lambda x: 2 / (jnp.exp(2 * x) + 1)
 
 REMEDIES = (
@@ -137,6 +139,20 @@ REMEDIES = (
         "1 / (jnp.sqrt(x + 1) + jnp.sqrt(x))",
         (lambda x: jnp.sqrt(x + 1) - jnp.sqrt(x),),
         lambda x: 1 / (jnp.sqrt(x + 1) + jnp.sqrt(x)),
+    ),
+    Remedy("jnp.exp(y * jnp.log1p(x))", (lambda x, y: (1 + x) ** y,), grow),
+    Remedy("jnp.sinh(x)", (lambda x: (jnp.exp(x) - jnp.exp(-x)) / 2,), jnp.sinh),
+    Remedy("2 * jnp.sinh(x)", (lambda x: jnp.exp(x) - jnp.exp(-x),), lambda x: 2 * jnp.sinh(x)),
+    Remedy("2 * jnp.arctanh(x)", (lambda x: jnp.log((1 + x) / (1 - x)),), double_arctanh),
+    Remedy(
+        "1 / (x + jnp.sqrt(x * x - 1))",
+        (lambda x: x - jnp.sqrt(x * x - 1), lambda x: x - jnp.sqrt(x**2 - 1)),
+        lambda x: 1 / (x + jnp.sqrt(x * x - 1)),
+    ),
+    Remedy(
+        "1 / (x + jnp.sqrt(x * x + 1))",
+        (lambda x: jnp.sqrt(x * x + 1) - x, lambda x: jnp.sqrt(x**2 + 1) - x),
+        lambda x: 1 / (x + jnp.sqrt(x * x + 1)),
     ),
     Remedy("weft.nn.softplus(x)", (lambda x: jnp.log(1 + jnp.exp(x)),), lambda x: nn.softplus(x)),
     Remedy(
@@ -265,7 +281,7 @@ class Search:
             if type(theirs) is not Literal:
                 return False
             is_size = mine.val == LENGTH  # means divide by the number of elements, whatever it is
-            return is_size or float(mine.val) == float(theirs.val)
+            return is_size or bool(mine.val == theirs.val)
         if type(theirs) is Literal or theirs not in self.makers:
             return False
         a, b = self.own[mine], self.makers[theirs]

@@ -67,10 +67,12 @@ def read_tape(
 
     `tapes` has a row for each iteration that recorded this layout, and `turns` has their numbers.
     """
+    if not turns:  # a branch that was never taken
+        return
     tapes = tapes.reshape(len(turns), -1)
     known: dict[int, dict[str, np.ndarray]] = {}
     at = 0
-    for item in layout if len(turns) else ():
+    for item in layout:
         part = tapes[:, at : at + item.size]
         at += item.size
         if isinstance(item, Sampled):
