@@ -27,7 +27,14 @@ from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import circular, families, layout
 from weft.primitives.element_docs import describe
-from weft.primitives.expr import Expr, lower_clamp, lower_extremum, lower_sign, write_division
+from weft.primitives.expr import (
+    Expr,
+    lower_clamp,
+    lower_extremum,
+    lower_sign,
+    lower_square,
+    write_division,
+)
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.kernels import Called, ElementFormula, Kernel
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
@@ -463,7 +470,7 @@ def truncate(x: Any) -> Any:
 
 square_p = Elementwise(
     "square",
-    lambda hlo, aval, x: hlo.like("multiply", x, x)[0],
+    lower_square,
     [lambda t, y, x: mul(t, mul(2, x))],
     doc="""Square each element: x * x.
 
