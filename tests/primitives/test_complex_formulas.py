@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import weft
+import weft.numpy as jnp
 from weft import lax
 
 PI = np.pi
@@ -73,7 +74,7 @@ def test_parts_of_squares_are_exact_and_do_not_cancel(fun):
     with np.errstate(over="ignore"):
         want = np.float32(real), np.float32(2 * wide.real * wide.imag)
     for call in (fun, weft.jit(fun), weft.vmap(fun)):
-        got = np.asarray(call(z))
+        got = np.asarray(call(jnp.asarray(z)))
         np.testing.assert_allclose(got.real, want[0], 3e-7)
         np.testing.assert_allclose(got.imag, want[1], 3e-7)
     assert abs(np.asarray(lax.integer_pow(z, 4))[0].real) == np.inf

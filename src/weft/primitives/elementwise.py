@@ -25,16 +25,9 @@ from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
-from weft.primitives import circular, families, layout
+from weft.primitives import circular, expr, families, layout
 from weft.primitives.element_docs import describe
-from weft.primitives.expr import (
-    Expr,
-    lower_clamp,
-    lower_extremum,
-    lower_sign,
-    lower_square,
-    write_division,
-)
+from weft.primitives.expr import Expr, lower_clamp, lower_extremum, lower_sign, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.kernels import Called, ElementFormula, Kernel
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
@@ -470,7 +463,7 @@ def truncate(x: Any) -> Any:
 
 square_p = Elementwise(
     "square",
-    lower_square,
+    expr.lower_square,
     [lambda t, y, x: mul(t, mul(2, x))],
     doc="""Square each element: x * x.
 

@@ -60,11 +60,10 @@ def test_derivatives_of_zeta_in_the_exponent():
     with mp.workdps(60):
         want = [float(mp.zeta(*map(mp.mpf, v), 1)) for v in zip(x, q, strict=True)]
     slope = lambda x, q: weft.vmap(weft.grad(special.zeta))(x, q)
-    held = np.isfinite(np.float32(want)) & (np.abs(want) > 1e-37)
+    want = np.array(want)
+    held = (np.abs(want) > 1e-37) & (np.abs(want) < 1e37) & (x != 1.0001)
     found = np.asarray(weft.jit(slope)(np.float32(x), np.float32(q)))
-    np.testing.assert_allclose(
-        found[held & (x != 1.0001)], np.array(want)[held & (x != 1.0001)], 2e-5
-    )
+    np.testing.assert_allclose(found[held], want[held], 2e-5)
     with weft.enable_x64():
         np.testing.assert_allclose(weft.jit(slope)(x, q), want, rtol=1e-12)
         assert weft.grad(special.zeta)(1e6, 1.5) == 0.0
