@@ -49,11 +49,7 @@ CASES = [
         tol=32,
     ),
     Case(
-        special.zeta_p,
-        [Arg(SHAPE, 1.5, 4, moves=False), Arg(SHAPE, 1, 3)],
-        scipy.special.zeta,
-        also=TWO,
-        tol=16,
+        special.zeta_p, [Arg(SHAPE, 1.5, 4), Arg(SHAPE, 1, 3)], scipy.special.zeta, also=TWO, tol=16
     ),
     *[
         Case(

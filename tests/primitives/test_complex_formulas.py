@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import weft
+import weft.numpy as jnp
 from weft import lax
 
 PI = np.pi
@@ -60,3 +61,20 @@ def test_powers_of_zero_are_zero_where_the_real_part_of_the_power_is_positive():
         assert not np.any(call(zeros, powers)[:4])
     assert weft.grad(lambda x: lax.pow(x, powers[0]), holomorphic=True)(zeros[0]) == 0
     assert weft.grad(lambda y: lax.pow(zeros[0], y), holomorphic=True)(powers[0]) == 0
+
+
+SQUARES = [1e20 + 1e20j, 1e20 - 1e20j, 3e19 + 2.9999998e19j, 1 + 0.99999994j, -2 + 3j, np.inf + 1j]
+
+
+@pytest.mark.parametrize("fun", [lax.square, lambda z: z**2, lambda z: lax.integer_pow(z, 2)])
+def test_parts_of_squares_are_exact_and_do_not_cancel(fun):
+    z = np.array(SQUARES, np.complex64)
+    wide = z.astype(np.complex128)
+    real = (wide.real - wide.imag) * (wide.real + wide.imag)
+    with np.errstate(over="ignore"):
+        want = np.float32(real), np.float32(2 * wide.real * wide.imag)
+    for call in (fun, weft.jit(fun), weft.vmap(fun)):
+        got = np.asarray(call(jnp.asarray(z)))
+        np.testing.assert_allclose(got.real, want[0], 3e-7)
+        np.testing.assert_allclose(got.imag, want[1], 3e-7)
+    assert abs(np.asarray(lax.integer_pow(z, 4))[0].real) == np.inf

@@ -25,7 +25,7 @@ from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
-from weft.primitives import circular, families, layout
+from weft.primitives import circular, expr, families, layout
 from weft.primitives.element_docs import describe
 from weft.primitives.expr import Expr, lower_clamp, lower_extremum, lower_sign, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
@@ -463,7 +463,7 @@ def truncate(x: Any) -> Any:
 
 square_p = Elementwise(
     "square",
-    lambda hlo, aval, x: hlo.like("multiply", x, x)[0],
+    expr.lower_square,
     [lambda t, y, x: mul(t, mul(2, x))],
     doc="""Square each element: x * x.
 

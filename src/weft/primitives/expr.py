@@ -350,6 +350,16 @@ def write_int32_division(hlo: Any, x: Any, y: Any, op: str) -> list:
     return [replace_by_zero(op, x, by_zero, out).value]
 
 
+def lower_square(hlo: Any, aval: ShapedArray, x: Any) -> Any:
+    """x * x; of complex numbers with (a - b)(a + b), where a**2 - b**2 would cancel or be NaN."""
+    if not dtypes.is_complex(aval.dtype):
+        return hlo.like("multiply", x, x)[0]
+    z = Expr(hlo, x)
+    a, b = z.part("real"), z.part("imag")
+    product = a * b
+    return ((a - b) * (a + b)).make("complex", z.aval, product + product).value
+
+
 def lower_integer_pow(hlo: Any, aval: ShapedArray, x: Any, *, y: int) -> Any:
     """By repeated squaring: 2 log2(y) multiplications."""
     if y == 0:
@@ -360,7 +370,7 @@ def lower_integer_pow(hlo: Any, aval: ShapedArray, x: Any, *, y: int) -> Any:
             out = square_ if out is None else hlo.like("multiply", out, square_)[0]
         n >>= 1
         if n:
-            (square_,) = hlo.like("multiply", square_, square_)
+            square_ = lower_square(hlo, aval, square_)
     return hlo.like("divide", hlo.constant(1, aval), out)[0] if y < 0 else out
 
 

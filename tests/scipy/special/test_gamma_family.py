@@ -53,3 +53,17 @@ def test_zeta_far_below_zero():
         near = [i for i, v in enumerate(q) if abs(v) < 10]  # mpmath adds the terms one by one
         exact = [float(mp.diff(lambda t, s=s: mp.zeta(s, t), q[i])) for i in near for s in [x[i]]]
         np.testing.assert_allclose(np.asarray(slope)[near], exact, rtol=1e-10)
+
+
+def test_derivatives_of_zeta_in_the_exponent():
+    x, q = (a.ravel() for a in np.meshgrid([1.0001, 1.5, 3.0, 20.0], [1e-3, 0.3, 2.0, 1e5]))
+    with mp.workdps(60):
+        want = [float(mp.zeta(*map(mp.mpf, v), 1)) for v in zip(x, q, strict=True)]
+    slope = lambda x, q: weft.vmap(weft.grad(special.zeta))(x, q)
+    want = np.array(want)
+    held = (np.abs(want) > 1e-37) & (np.abs(want) < 1e37) & (x != 1.0001)
+    found = np.asarray(weft.jit(slope)(np.float32(x), np.float32(q)))
+    np.testing.assert_allclose(found[held], want[held], 2e-5)
+    with weft.enable_x64():
+        np.testing.assert_allclose(weft.jit(slope)(x, q), want, rtol=1e-12)
+        assert weft.grad(special.zeta)(1e6, 1.5) == 0.0

@@ -472,3 +472,46 @@ def test_one_sided_derivatives_at_the_edge_of_the_support():
     found = jit(lambda: [differentiate(*row[:3]) for row in EDGES])()
     for row, (first, second) in zip(EDGES, found, strict=True):
         np.testing.assert_allclose((first, second), row[3:], 1e-3, 1e-6, err_msg=str(row))
+
+
+NARROW = [(1.0, 1.0001), (-3.0, -2.95), (0.0, 1e-6), (-1e-3, 1e-3), (-INF, 0.0), (-0.04, 0.05)]
+
+
+@pytest.mark.parametrize("name", ["pdf", "cdf", "sf", "logcdf", "logsf"])
+def test_truncated_normal_between_near_bounds(name):
+    rows = [
+        np.float32([low, high, high - near * (high - max(low, -1.0))])
+        for low, high in NARROW
+        for near in (0.9, 0.5, 1e-3)
+    ]
+    rows = np.array([row for row in rows if row[0] < row[2] < row[1]])
+    low, high, x = rows.T
+    mass = lambda a, b: (mp.erf(b / mp.sqrt(2)) - mp.erf(a / mp.sqrt(2))) / 2
+    with mp.workdps(60):
+        want = []
+        for a, b, v in (map(mp.mpf, map(float, row)) for row in rows):
+            share = {"pdf": mp.npdf(v), "cdf": mass(a, v), "sf": mass(v, b)}
+            value = share[name.removeprefix("log")] / mass(a, b)
+            want.append(float(mp.log(value) if name.startswith("log") else value))
+    found = jit(getattr(stats.truncnorm, name))(x, low, high)
+    np.testing.assert_allclose(found, want, rtol=1e-5)
+    with enable_x64():
+        found = getattr(stats.truncnorm, name)(*map(np.float64, (x, low, high)))
+        np.testing.assert_allclose(found, want, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "want"),
+    [
+        ("beta.pdf", (0.0, 1e5, 1e5), 0.0), ("beta.pdf", (1.0, 1e5, 1e5), 0.0),
+        ("beta.pdf", (0.0, 1.0, 1e5), 1e5), ("beta.pdf", (1.0, 3e4, 1.0), 3e4),
+        ("beta.pdf", (0.0, 2.0, 1e5), 0.0), ("poisson.pmf", (INF, 0.0), 0.0),
+        ("poisson.logpmf", (INF, 2.5), -INF), ("geom.pmf", (INF, 0.3), 0.0),
+        ("binom.pmf", (INF, 5.0, 0.3), 0.0), ("nbinom.pmf", (INF, 2.0, 0.3), 0.0),
+        ("betabinom.pmf", (INF, 5.0, 2.0, 3.0), 0.0), ("bernoulli.pmf", (INF, 0.3), 0.0),
+    ],
+)  # fmt: skip
+def test_densities_of_large_parameters_and_counts_at_an_edge(name, args, want):
+    distribution, fun = name.split(".")
+    found = getattr(getattr(stats, distribution), fun)(*args)
+    np.testing.assert_allclose(found, want, 1e-5)

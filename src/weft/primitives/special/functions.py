@@ -144,6 +144,36 @@ polygamma_p = define_special(
     "m",
     lambda t, z, m, x: mul(t, polygamma(add(m, literal(1, typeof(m).dtype)), x)),
 )
+# Coefficients of Euler and Maclaurin's formula: Bernoulli numbers over factorials, B_2j / (2j)!.
+_EULER = [
+    *(1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000),
+    *(1 / 74724249600, -3617 / 10670622842880000),
+]
+
+
+def zeta_slope(x: Any, q: Any) -> Any:
+    """The derivative of `zeta` in x: ten terms of the sum, and Euler and Maclaurin's formula."""
+    one = literal(1, typeof(x).dtype)
+    total = literal(0, typeof(x).dtype)
+    for k in range(10):
+        base = add(q, k)
+        total = sub(total, mul(log(base), pow(base, neg(x))))
+    w = add(q, 10)
+    slope = log(w)
+    power, over, inverse = pow(w, neg(x)), div(one, sub(x, 1)), div(one, w)
+    rest = mul(mul(w, over), add(slope, over))
+    rest = add(rest, mul(0.5, slope))
+    # The product of (x + i) / w and its derivative. Beyond 30 the power of w outweighs all of it.
+    held = select(lt(mul(x, inverse), 30), x, mul(30, w))
+    product, moved = mul(held, inverse), inverse
+    for j, c in enumerate(_EULER):
+        rest = add(rest, mul(c, sub(mul(slope, product), moved)))
+        for i in (2 * j + 1, 2 * j + 2):
+            factor = mul(add(held, i), inverse)
+            product, moved = mul(product, factor), add(mul(moved, factor), mul(product, inverse))
+    return sub(total, mul(power, rest))
+
+
 zeta_p = define_special(
     "zeta",
     formula(gammas.hurwitz),
@@ -152,7 +182,7 @@ zeta_p = define_special(
     >>> 2.0, jnp.array([1.0, 2.0])
     [1.645 0.645]
     """,
-    "x",
+    lambda t, z, x, q: mul(t, zeta_slope(x, q)),
     lambda t, z, x, q: mul(t, mul(neg(x), zeta(add(x, literal(1, typeof(x).dtype)), q))),
 )
 polygamma_p.form = zeta_p.form = Form.ZETA

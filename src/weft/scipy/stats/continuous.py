@@ -277,9 +277,13 @@ def gamma_density(x: Any, a: Any) -> Any:
 
 
 def beta_density(x: Any, a: Any, b: Any) -> Any:
-    edge = lambda c, x: x ** (a - 1) * (1 - x) ** (b - 1) * jnp.exp(c + (a + b - 2) * LOG_2)
+    mean = a / (a + b)  # where the powers and the density are near each other in size
+    powers = (a - 1) * jnp.log(mean) + (b - 1) * jnp.log1p(-mean)
+    # Held below overflow: where 1 / beta(a, b) is infinite, the power beside it is 0.
+    most = math.log(jnp.finfo(x.dtype).max) - 1
+    edge = lambda c, x: x ** (a - 1) * (1 - x) ** (b - 1) * jnp.exp(jnp.minimum(c - powers, most))
     at_edge = (x == 0) | (x == 1)
-    return replace_edge(at_edge, lambda x: log_beta_density(x, a, b), x, 0.5, edge)
+    return replace_edge(at_edge, lambda x: log_beta_density(x, a, b), x, mean, edge)
 
 
 gamma = define_distribution(
@@ -351,9 +355,15 @@ beta = define_distribution(
 
 
 def log_normal_mass(a: Any, b: Any) -> Any:
-    """The log of the normal probability of [a, b], a < b, from the tail that they are in."""
+    """The log of the normal probability of [a, b], a < b, from the tail that they are in.
+
+    Of a narrow interval, probabilities of its ends would cancel: a series is taken.
+    """
     apart = a < b
     a, b = jnp.where(apart, a, -1), jnp.where(apart, b, 1)
+    narrow = (b - a) * (1 + jnp.minimum(jnp.abs(a), jnp.abs(b))) < 0.1
+    series = log_narrow_mass(jnp.where(narrow, a, -0.01), jnp.where(narrow, b, 0.01))
+    a, b = jnp.where(narrow, -1, a), jnp.where(narrow, 1, b)
     right, left = a > 0, b <= 0
     tail = right | left
     near = jnp.where(tail, jnp.where(right, -a, b), -1)  # mirrored to the left tail
@@ -362,7 +372,17 @@ def log_normal_mass(a: Any, b: Any) -> Any:
     in_tail = top + log1mexp(top - special.log_ndtr(far))
     low, high = jnp.where(tail, -1, a), jnp.where(tail, 1, b)
     across = jnp.log1p(-special.ndtr(low) - special.ndtr(-high))
-    return jnp.where(apart, jnp.where(tail, in_tail, across), -INF)
+    out = jnp.where(narrow, series, jnp.where(tail, in_tail, across))
+    return jnp.where(apart, out, -INF)
+
+
+def log_narrow_mass(a: Any, b: Any) -> Any:
+    """The log of the normal probability of [a, b], by powers of the width around the middle."""
+    middle, width = 0.5 * (a + b), b - a
+    m, h = middle * middle, width * width
+    third = (((m - 15) * m + 45) * m - 15) * h / 322560  # Hermite polynomials over 2**n (n + 1)!
+    more = (m - 1) / 24 + (((m - 6) * m + 3) / 1920 + third) * h
+    return jnp.log(width) - 0.5 * (m + LOG_2PI) + jnp.log1p(more * h)
 
 
 def log_normal_share(part: tuple, rest: tuple, a: Any, b: Any) -> Any:

@@ -256,5 +256,5 @@ def evaluate_quantile(fun: Callable, q: Any) -> Any:
 
 
 def is_whole(k: Any) -> Any:
-    """Return True if k is an integer; NaN counts as one, so that it stays."""
-    return (jnp.floor(k) == k) | jnp.isnan(k)
+    """Return True if k is a finite integer; NaN counts as one, so that it stays."""
+    return ((jnp.floor(k) == k) & (jnp.abs(k) < jnp.inf)) | jnp.isnan(k)

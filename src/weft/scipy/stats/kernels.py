@@ -65,7 +65,7 @@ def log_poisson(a: Any, x: Any, counts: bool = False) -> Any:
     return jnp.where(positive, jnp.where(big, saddle, direct), at_zero)
 
 
-def replace_edge(at_edge: Any, log: Callable, x: Any, inner: float, edge: Callable) -> Any:
+def replace_edge(at_edge: Any, log: Callable, x: Any, inner: Any, edge: Callable) -> Any:
     """exp(log(x)); at the edge of the support by powers, which have derivatives there.
 
     `edge(c, x)` is the density from the logarithm at `inner`, where the other x are held there.
