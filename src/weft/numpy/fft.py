@@ -162,8 +162,9 @@ def transform_axis(op: str, kind: FftType, a: Any, n: int | None, axis: Any, nor
     halves = kind in (FftType.FFT, FftType.IFFT) and not dtypes.is_complex(x.dtype)
     if not halves or not x.size or type(n) is not int or x.aval.sharded is not None:
         return transform_axes(op, kind, x, sizes, (axis,), norm)
-    most = MAX_WHOLE_ROW if x.size == x.shape[axis] else MAX_WHOLE
-    if n > 0 and is_below(x.size, most + 1):
+    points = math.prod([*x.shape[:axis], n, *x.shape[axis % x.ndim + 1 :]])
+    most = MAX_WHOLE_ROW if points == n else MAX_WHOLE
+    if n > 0 and is_below(points, most + 1):
         return transform_axes(op, kind, x, sizes, (axis,), norm)
     # For real values, half of the transform and its conjugates: at 2**18 points, this reduces the
     # time to 70 %.
