@@ -34,6 +34,7 @@ from weft.cpu.opcodes import DTYPES as CODED
 from weft.cpu.opcodes import FULL, PER_ROW, SCALAR, SHARED_ROW, Operand, Step, encode_program
 from weft.dtypes import short_name
 from weft.errors import JaxRuntimeError
+from weft.primitives.fft import is_smooth
 
 pytestmark = pytest.mark.skipif(bool(kernels.load_kernels()), reason="the kernels are not built")
 
@@ -132,6 +133,7 @@ Q, KV = "f32[b,t,h,d]", "f32[b,s,k,d]"
 MEANS, LOGS = "f32{b*t*h*d}", "f32{b*t*h}"
 DEPTH = lambda s, a: s.k > 0
 SHORT = lambda s, a: s.n < 2**31
+HALF = lambda s: s.n // 2 + 1
 # The first word of a key is the handler's name.
 CALLS = {
     "attention": Call(
@@ -226,6 +228,19 @@ CALLS = {
     "matvec: turned": Call("F[k,m] F[k] -> F[m]", given(turned=True), DEPTH),
     "matvec_pair": Call("F[m,k] F[k] F[m] -> F[m] F[k]", given(chained=False), DEPTH),
     "matvec_pair: chained": Call("F[m,k] F[k] F[k] -> F[m] F[k]", given(chained=True), DEPTH),
+    "fft": Call(
+        "c64[r,n] f32[n,2] -> c64[r,n] | f32[r,n] f32[n,2] -> c64[r,n] | "
+        "c128[r,n] f64[n,2] -> c128[r,n] | f64[r,n] f64[n,2] -> c128[r,n]",
+        given(inverse=True),
+        lambda s, a: 0 < s.n <= 1 << 13 and is_smooth(s.n, 7),
+    ),
+    "fft: halves": Call(
+        "f32[r,n] f32[n,2] -> c64[r,h] | c64[r,h] f32[n,2] -> f32[r,n] | "
+        "f64[r,n] f64[n,2] -> c128[r,h] | c128[r,h] f64[n,2] -> f64[r,n]",
+        given(inverse=False),
+        lambda s, a: 0 < s.n <= 1 << 13 and is_smooth(s.n, 7) and s.h == HALF(s),
+        lambda s: {"h": HALF(s)},
+    ),
     "members": Call("W[n] W[m] -> bool[n]"),
     "or_nan": Call(
         "N[*b] i32[*b] -> N[*b] | N[*b,n] i32[*b] -> N[*b,n] | N[*b,m,n] i32[*b] -> N[*b,m,n]"
@@ -302,7 +317,8 @@ CALLS = {
     ),
     "sum": Call(
         "F[r,n,l] -> F[r,l] | F[r,n,l] F[r,n,l] -> F[r,l] | H[r,n,l] -> f32[r,l] | "
-        "B[r,n,l] -> i32[r,l] | B[r,n,l] -> u32[r,l] | C[r,n,l] -> C[r,l]",
+        "B[r,n,l] -> i32[r,l] | B[r,n,l] -> u32[r,l] | C[r,n,l] -> C[r,l] | "
+        "i32[r,n,l] -> i32[r,l] | u32[r,n,l] -> u32[r,l]",
         given(what=0),
     ),
     "sum: finite": Call("F[r,n,l] -> F[r,l]", given(what=1)),

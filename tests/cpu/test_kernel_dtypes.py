@@ -242,6 +242,12 @@ ROWS = {
         lambda x: lax.top_k(x, 40)[0],
         lambda x: np.sort(x)[:, :-41:-1],
     ),
+    "sum: of few": Row(
+        "int32",
+        lambda d: [d(40, 90)],
+        lambda x: x.sum(1, dtype=np.int32),
+        lambda x: np.real(x).sum(1, dtype=np.int32),
+    ),
     "sum: of bytes": Row(
         "int8",
         lambda d: [d(40, 1200)],
@@ -310,6 +316,7 @@ ROWS = {
         slope_of_kernels,
         lambda x, ct: np.einsum("nchwij,nchw->cij", windows_of(x), ct)[:, None],
     ),
+    "fft": Row("float32", lambda d: [d(40, 60)], jnp.fft.rfft, np.fft.rfft),
     "dot": Row("float32", lambda d: [d(9, 70, 80), d(9, 80, 60)], lambda x, y: x @ y),
     "matvec": Row("float32", lambda d: [d(600, 900), d(900)], lambda x, y: x @ y),
     "matvec_pair": Row("float32", lambda d: [d(600, 900), d(900)], lambda x, y: x.T @ (x @ y)),

@@ -1,4 +1,4 @@
-"""Programs on floats of 16 bits that one kernel does, against NumPy in float64."""
+"""Programs on floats of 16 bits, and small ones of float32, that one kernel does, against NumPy."""
 
 import math
 import operator
@@ -241,6 +241,35 @@ def test_rows(name, shape, dtype):
     assert_rounded(found[near], want[near], dtype, rough)
 
 
+F32 = np.dtype(np.float32)
+SINGLES = {
+    **ROWS,
+    "norm": (lambda x, g: jnp.linalg.norm(x), lambda x, g: np.linalg.norm(x.ravel())),
+    "all": (lambda x, g: jnp.sum(x * x), lambda x, g: (x * x).sum()),
+    "divided": (lambda x, g: x / (x * x).sum(-1, keepdims=True),) * 2,
+    "the first axis": (lambda x, g: jnp.var(x, 0), lambda x, g: x.var(0)),
+}  # fmt: skip
+
+
+@pytest.mark.sample(one_in=4)
+@pytest.mark.parametrize("shape", [(16, 64), (7, 131), (3, 4096), (1, 520), (64, 64), (2, 3, 500)])
+@pytest.mark.parametrize("name", SINGLES)
+def test_rows_of_singles(name, shape):
+    """Programs on float32 of few elements are no less exact than XLA's."""
+    fun, numpys = SINGLES[name]
+    x, g = draw(F32, *shape) * 3 + 1, draw(F32, shape[-1])
+    found, u, v = np.asarray(weft.jit(fun)(x, g)), x.astype(np.float64), g.astype(np.float64)
+    whole = name in ("norm", "all") and x.size <= 4096
+    reduces = name in SINGLES.keys() - {"norm", "all", "mean", "less the last", "the first axis"}
+    assert is_called(fun, x, g) == (whole or reduces)
+    want = numpys(u, v)
+    terms = abs(u * v).sum(-1) if name == "weighed" else 1
+    error = abs(found - want) / np.maximum(abs(want), terms)
+    assert found.dtype == F32 and error.max() <= {"softmax": 12}.get(name, 6) * 2.0**-23, (
+        error.max()
+    )
+
+
 def test_which_axis_is_repeated():
     """If all axes have one size, only the program tells which axis a row's sum belongs to."""
     x = draw(F16, 64, 64)
@@ -309,6 +338,8 @@ def test_what_is_left():
     x, wide = draw(F16, 64, 64), RNG.standard_normal((64, 64)).astype(np.float32)
     left = {
         "float32 alone": (jnp.exp, wide),
+        "float32, another axis": (lambda x: jnp.exp(x).sum(0), wide),
+        "float32, many elements": (lambda x: jnp.exp(x).sum(-1), np.repeat(wide, 5, 0)),
         "few elements": (jnp.exp, draw(F16, 1023)),
         "two results": (lambda x: (x + 1, x - 1), x),
         "another axis": (lambda x: nn.softmax(x, 0), x),
@@ -326,7 +357,7 @@ def test_what_is_left():
         assert not is_called(fun, x), name
 
 
-@BOTH
+@pytest.mark.parametrize("dtype", [F16, BF16, np.dtype(np.float32)], ids=lambda d: d.name)
 def test_nan_in_rows(dtype):
     x = draw(dtype, 20, 100)
     x[3, 50], x[4, 0], x[5, 99], x[6, 7] = np.nan, np.nan, np.inf, -np.inf

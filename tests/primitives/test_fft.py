@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.primitives.fft import FftType, fft
+from weft.primitives.fft import FftType, fft, find_roots
 
 
 @pytest.mark.parametrize("kind", [FftType.FFT, FftType.IFFT])
@@ -24,5 +24,12 @@ def test_which_are_long():
     ).as_text().count("stablehlo.fft")  # fmt: skip
     with weft.config.scope(hints=False):
         # short, a prime number, a power of two whose columns meet in the caches, and many
-        assert [written(n) for n in (1000, 150_001, 1 << 20, 1_000_000)] == [1, 1, 1, 2]
+        assert [written(n) for n in (5000, 150_001, 1 << 20, 1_000_000)] == [1, 1, 1, 2]
         assert written(250_000, 2) == 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 12, 100, 1001])
+def test_roots_of_unity(n):
+    angles = np.arange(n, dtype=np.longdouble) / n * 2 * np.arctan2(np.longdouble(0), -1)
+    want = np.stack([np.cos(angles), -np.sin(angles)], 1)
+    np.testing.assert_allclose(find_roots(n), want, rtol=0, atol=2.0**-52)

@@ -12,7 +12,7 @@ from weft import cpu
 from weft.core.form import Form
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.cpu.cheap_programs import plan_calls
-from weft.cpu.scope import HALVES, Target
+from weft.cpu.scope import HALVES, REDUCING, Target, is_light
 
 MAX_EQUATIONS = 64  # of a program that is looked at
 
@@ -35,6 +35,7 @@ def fuse_clusters(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     if calls := plan_calls(jaxpr):
         return jaxpr.replace(eqns=calls)
     narrow = not HALVES.isdisjoint(map(DTYPE_OF, (*jaxpr.invars, *jaxpr.outvars)))
-    if narrow and (call := cpu.row_programs.plan_rows(jaxpr)):
+    reduces = not REDUCING.isdisjoint(map(FORM_OF, jaxpr.eqns)) and not is_light(jaxpr, target)
+    if (narrow or reduces) and (call := cpu.row_programs.plan_rows(jaxpr)):
         return jaxpr.replace(eqns=[call])
     return jaxpr

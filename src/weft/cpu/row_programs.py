@@ -31,7 +31,7 @@ from weft.cpu.opcodes import (
     encode_program,
     find_instruction,
 )
-from weft.cpu.scope import HALVES
+from weft.cpu.scope import HALVES, REDUCING
 from weft.dtypes import bfloat16
 from weft.optimize.views import find_views, merge_axes, view_whole
 from weft.primitives import elementwise as ops
@@ -45,8 +45,9 @@ MASKS = {
     "EQ": (Own.MASK_EQ, False), "NE": (Own.MASK_NE, False), "LT": (Own.MASK_LT, False),
     "LE": (Own.MASK_LE, False), "GT": (Own.MASK_LT, True), "GE": (Own.MASK_LE, True),
 }  # fmt: skip
-REDUCING = (Form.SUM, Form.EXTREMUM)
 MIN_ROW = 64  # elements of a row
+MIN_SINGLES = MIN_ELEMENTS // 2  # of float32: XLA wakes a thread for two operations on each
+MAX_SINGLES = 1 << 14  # elements of float32 that take less time than it takes to wake a thread
 MAX_STEPS = 48
 MAX_FLOAT16_STEPS = 6  # for each element; XLA uses the processor's arithmetic of float16
 PIECE_ELEMENTS = 1 << 14  # elements that are worth a thread
@@ -90,7 +91,8 @@ def plan_rows(jaxpr: Jaxpr) -> Eqn | None:
     sizes = [a.size for a in avals]
     plan = RowPlan(jaxpr, max(sizes))
     row = plan.row_size
-    if 0 in sizes or max(sizes) < MIN_ELEMENTS or (row and not MIN_ROW <= row <= MAX_ROW):
+    least, most = (MIN_ELEMENTS, math.inf) if plan.narrow else (MIN_SINGLES, MAX_SINGLES)
+    if 0 in sizes or not least <= max(sizes) <= most or (row and not MIN_ROW <= row <= MAX_ROW):
         return None
     if max(sizes) % (row or 1) or not all(map(plan.write, jaxpr.eqns)):
         return None
@@ -120,6 +122,7 @@ class RowPlan:
     Attributes:
       size: the number of elements of the largest array.
       row_size: the elements of a row; 0 if nothing goes along rows.
+      narrow: the program has 16-bit floats, so that results in float32 need not be the nearest.
       steps: the steps so far.
       env: the values of variables; None for what the kernel does not compute.
       numbers: the literals that are operands, with their values.
@@ -130,10 +133,11 @@ class RowPlan:
         self.steps: list[PlannedStep] = []
         self.count = 0
         self.summed = {e.invars[0] for e in jaxpr.eqns if e.primitive.form is Form.SUM}
+        self.narrow = not HALVES.isdisjoint(a.dtype for a in (*jaxpr.in_avals, *jaxpr.out_avals))
         for eqn in jaxpr.eqns:
             x, y = eqn.invars[0].aval, eqn.outvars[0].aval
             if eqn.primitive.form in REDUCING:
-                self.row_size = (0, *x.shape)[-1]
+                self.row_size = math.prod(x.shape[a] for a in eqn.params["axes"])
             elif is_view(eqn) and 1 < x.size < y.size == size:  # repeated
                 self.row_size = y.shape[-1]
         kinds = {self.row_size: SHARED_ROW, 1: SCALAR, size: FULL}
@@ -246,9 +250,12 @@ class RowPlan:
     def reduce(self, eqn: Eqn, x: Value) -> Value | None:
         """Reduce along rows. The kernel's maximum does not keep NaN."""
         aval = eqn.invars[0].aval
-        along_rows = eqn.params["axes"] == (aval.ndim - 1,) and aval.shape[-1] == self.row_size
+        first = aval.ndim - len(axes := eqn.params["axes"])
+        is_row = (
+            axes == (*range(first, aval.ndim),) and math.prod(aval.shape[first:]) == self.row_size
+        )
         keeps_nan = eqn.primitive.form is Form.EXTREMUM and eqn.params.get("nan") != "any"
-        if not along_rows or aval.size != self.size or keeps_nan:
+        if not is_row or aval.size != self.size or keeps_nan:
             return None
         sums = eqn.primitive.form is Form.SUM
         return self.step(Own.REDUCE_SUM if sums else Own.REDUCE_MAX, self.spread(x), full=True)
@@ -272,9 +279,9 @@ class RowPlan:
         if operation == "stablehlo.clamp":
             least, x, most = xs
             return step(ops.min_p, step(ops.max_p, x, least), most)
-        if prim.form is Form.QUOTIENT and full and xs[1].kind == PER_ROW:  # one division a row
+        if self.narrow and prim.form is Form.QUOTIENT and full and xs[1].kind == PER_ROW:
             inverse = self.step(ops.div_p, self.read_number(1.0), xs[1], full=False)
-            return step(ops.mul_p, xs[0], inverse)
+            return step(ops.mul_p, xs[0], inverse)  # one division a row
         return step(find_instruction(prim), *xs)
 
     def raise_to_power(self, power: int, x: Value, full: bool) -> Value | None:

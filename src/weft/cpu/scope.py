@@ -24,6 +24,7 @@ ROW_ELEMENTS = 256  # of an array that the kernel of programs computes at once
 CALLED = frozenset(
     (Form.MEMBERS, Form.PRODUCT, Form.SUM, Form.REDUCED_PRODUCT, Form.SUM_OF_NUMBERS)
 )
+REDUCING = frozenset((Form.SUM, Form.EXTREMUM))  # the forms that the kernel of programs reduces by
 HALVES = frozenset(map(np.dtype, (np.float16, bfloat16)))
 
 

@@ -121,7 +121,7 @@ def call_sum(
     """
     x = atom.aval
     small = scope.light and is_below(x.size, MIN_SUM_SIZE)
-    kinds = {*FLOATS}
+    kinds = {*FLOATS, *(INT32, UINT32) * small}
     if kind in (SumKind.ALL, SumKind.PRODUCT):
         kinds.update(COMPLEX)
     if out.dtype != x.dtype:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.core.aval import ShapedArray
+from weft.core.facts import Elements
 from weft.core.jaxpr import Eqn
+from weft.cpu.calls import call_kernel
+from weft.cpu.rewriting import Reading, Replacement
 from weft.cpu.scope import Scope
 from weft.primitives.elementwise import complex, gt, mul, sub
-from weft.primitives.fft import FftType, fft_p
-from weft.primitives.layout import broadcasted_iota, convert, literal, reshape, transpose
+from weft.primitives.fft import FftType, fft_p, find_roots, is_smooth
+from weft.primitives.layout import (
+    broadcasted_iota,
+    convert,
+    host_constant,
+    literal,
+    reshape,
+    transpose,
+)
 from weft.primitives.transcendental import cos, sin
 
 INT32, FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
@@ -23,14 +34,46 @@ MIN_LENGTH, MAX_LENGTH = 150_000, (1 << 22) - 1
 MIN_ROWS = 128
 CACHE_PERIOD = 1024  # rows of multiples of this many elements compete for the same cache lines
 
+# Points of all rows that the kernel transforms in less time than XLA takes to wake a thread.
+MAX_CALLED = 4096
+MAX_FACTOR = 7  # of the number of points of a row
 
-def choose_fft(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
-    """Transform a long array in rows."""
+
+def choose_fft(eqn: Eqn, scope: Scope) -> Replacement | None:
+    """Transform a short array by a kernel, and a long one in rows."""
     kind, lengths = eqn.params["fft_type"], eqn.params["fft_lengths"]
+    if found := call_fft(eqn, scope):
+        return found
     rows = count_rows(eqn.invars[0].aval, kind, lengths)
     if scope.target.devices or not rows:
         return None
     return lambda x: [transform_in_rows(x, kind, rows)]
+
+
+def call_fft(eqn: Eqn, scope: Scope) -> Reading | None:
+    """Return the call of the kernel that transforms the rows of a small array.
+
+    It reads real values that are converted to complex ones only for a transform of all points.
+    """
+    (atom,), out = eqn.invars, eqn.outvars[0].aval
+    kind, (*others, n) = eqn.params["fft_type"], eqn.params["fft_lengths"]
+    if not scope.target.kernels or others or {type(n), type(out.size)} != {int}:
+        return None
+    if not 0 < max(out.size, atom.aval.size) <= MAX_CALLED or not is_smooth(n, MAX_FACTOR):
+        return None
+    real, maker = dtypes.real_dtype(out.dtype), scope.maker(atom)
+    if maker is not None and maker.primitive.elements is Elements.CONVERTED and out.dtype != real:
+        (given,) = maker.invars
+        atom = given if given.aval.dtype == real else atom
+    made = ShapedArray((out.size // out.shape[-1], out.shape[-1]), out.dtype)
+
+    def transform(x: Any) -> list:
+        operands = [reshape(x, (made.shape[0], x.shape[-1])), host_constant(find_roots(n), real)]
+        inverse = {"inverse": kind in (FftType.IFFT, FftType.IRFFT)}
+        (y,) = call_kernel("weft_fft", operands, [made], inverse)
+        return [reshape(y, out.shape)]
+
+    return Reading(transform, [atom])
 
 
 def count_rows(aval: ShapedArray, kind: FftType, lengths: Sequence[int]) -> int:

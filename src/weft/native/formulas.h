@@ -357,9 +357,10 @@ WEFT_HERE_CALLED void OnBits(const void* const* xs, void* out, int64_t count) {
 // The sum of a row, or its largest element, 16 times.
 template <bool kSum>
 WEFT_HERE F Joined(F x, F y) { return kSum ? x + y : x > y ? x : y; }
+// The last vector of sums is added in float64, because its elements are the largest terms.
 template <bool kSum>
 WEFT_HERE_CALLED void JoinRow(const void* const* xs, void* out, int64_t count) {
-  constexpr int64_t kSums = 4, kFloats = kBytes / 4;
+  constexpr int64_t kSums = 8, kFloats = kBytes / 4;
   F sums[kSums], y = ReadAt<F>(xs[0], 0);
   for (int64_t k = 0; k < kSums; ++k) sums[k] = kSum ? F{} : y;
   for (int64_t i = 0; i < count / kFloats; i += kSums) {
@@ -368,13 +369,12 @@ WEFT_HERE_CALLED void JoinRow(const void* const* xs, void* out, int64_t count) {
       sums[k] = Joined<kSum>(sums[k], ReadAt<F>(xs[0], i + k));
     }
   }
-  y = Joined<kSum>(Joined<kSum>(sums[0], sums[1]), Joined<kSum>(sums[2], sums[3]));
-#if defined(__x86_64__) && WEFT_BYTES == 64
-  const float one = kSum ? _mm512_reduce_add_ps((__m512)y) : _mm512_reduce_max_ps((__m512)y);
-#else
-  float one = y[0];
+  for (int64_t width = kSums / 2; width >= 1; width /= 2) {
+    for (int64_t k = 0; k < width; ++k) sums[k] = Joined<kSum>(sums[k], sums[k + width]);
+  }
+  y = sums[0];
+  double one = y[0];
   for (int64_t j = 1; j < kFloats; ++j) one = kSum ? one + y[j] : one > y[j] ? one : y[j];
-#endif
   for (int64_t j = 0; j < 16; ++j) static_cast<float*>(out)[j] = one;
 }
 WEFT_HERE_CALLED void Spread(const void* const* xs, void* out, int64_t count) {

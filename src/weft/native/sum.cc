@@ -67,14 +67,26 @@ struct Factors : Elements<T> {
   static U Join(U a, U b) { return a * b; }
 };
 
-// 16-bit elements. Each block is widened to float32.
+// Elements of bfloat16: the upper 16 bits of float32.
+template <class T>
+struct Bfloats : Elements<T> {
+  const uint16_t* halves;
+  T operator[](int64_t i) const {
+    const uint32_t bits = uint32_t{halves[i]} << 16;
+    T value;
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
+  }
+  Bfloats operator+(int64_t i) const { return {{}, halves + i}; }
+};
+
+// Elements of float16. Each block is widened to float32.
 template <class T>
 struct Halves : Elements<T> {
   const uint16_t* halves;
-  bool are_bfloat;
-  Halves operator+(int64_t i) const { return {{}, halves + i, are_bfloat}; }
+  Halves operator+(int64_t i) const { return {{}, halves + i}; }
   Elements<float> Load(float* to, int64_t n, int64_t rows = 1, int64_t stride = 0) const {
-    for (int64_t i = 0; i < rows; ++i) (are_bfloat ? Widen : WidenHalf)(halves + i * stride, to + i * n, n);
+    for (int64_t i = 0; i < rows; ++i) WidenHalf(halves + i * stride, to + i * n, n);
     return {to};
   }
 };
@@ -273,11 +285,16 @@ ffi::Error SumComplex(ffi::ThreadPool& pool, int64_t what, ffi::AnyBuffer x,
 constexpr int64_t kBytes = 1 << 18;  // that are worth a thread, and adding to what others add to
 constexpr int64_t kSide = 1024;  // lanes that are added up at once
 
-// Adds to `to` the sums of `width` lanes of bytes, of rows `stride` apart. Those of 128 fit in 16 bits.
+// The type of partial sums. Sums of 128 bytes fit in 16 bits; those of integers of 32 bits wrap.
 template <class T>
-WEFT_WIDE void AddBytes(const T* from, int32_t* to, int64_t n, int64_t stride, int64_t width) {
+using Partial = std::conditional_t<sizeof(T) == 1, int16_t, uint32_t>;
+
+// Adds to `to` the sums of `width` lanes of integers, of rows `stride` apart.
+template <class T>
+WEFT_WIDE void AddIntegers(const T* from, int32_t* to, int64_t n, int64_t stride, int64_t width) {
   constexpr int64_t kRows = 128;
-  int16_t sums[kSide];
+  using P = Partial<T>;
+  P sums[kSide];
   for (int64_t i = 0; i < n;) {
     const int64_t end = std::min(n, i + kRows);
     for (int64_t j = 0; j < width; ++j) sums[j] = 0;
@@ -285,8 +302,8 @@ WEFT_WIDE void AddBytes(const T* from, int32_t* to, int64_t n, int64_t stride, i
       const T* const x = from + i * stride;
       const T* const y = x + 2 * stride;
       for (int64_t j = 0; j < width; ++j) {
-        const int16_t low = static_cast<int16_t>(x[j]) + static_cast<int16_t>(x[j + stride]);
-        const int16_t high = static_cast<int16_t>(y[j]) + static_cast<int16_t>(y[j + stride]);
+        const P low = static_cast<P>(x[j]) + static_cast<P>(x[j + stride]);
+        const P high = static_cast<P>(y[j]) + static_cast<P>(y[j + stride]);
         sums[j] += low + high;
       }
     }
@@ -297,15 +314,15 @@ WEFT_WIDE void AddBytes(const T* from, int32_t* to, int64_t n, int64_t stride, i
   }
 }
 
-// The sum of bytes that follow each other.
+// The sum of integers that follow each other.
 template <class T>
-WEFT_WIDE int32_t AddRowOfBytes(const T* from, int64_t n) {
+WEFT_WIDE int32_t AddRowOfIntegers(const T* from, int64_t n) {
   constexpr int64_t kWidth = 32, kBlocks = 128;
-  int32_t sum = 0;
+  uint32_t sum = 0;
   int64_t i = 0;
   while (i + kWidth <= n) {
     const int64_t end = std::min(n, i + kBlocks * kWidth);
-    int16_t sums[kWidth] = {};
+    Partial<T> sums[kWidth] = {};
     for (; i + kWidth <= end; i += kWidth) {
       for (int64_t j = 0; j < kWidth; ++j) sums[j] += from[i + j];
     }
@@ -315,9 +332,9 @@ WEFT_WIDE int32_t AddRowOfBytes(const T* from, int64_t n) {
   return sum;
 }
 
-// Sums of bytes, modulo 2**32: pieces of a row, or of lanes, are added to the result in any order.
+// Sums of integers, modulo 2**32: pieces of a row, or of lanes, are added to the result in any order.
 template <class T>
-ffi::Error SumBytes(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t rows, int64_t n,
+ffi::Error SumIntegers(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t rows, int64_t n,
                     int64_t lanes) {
   std::fill_n(to, rows * lanes, 0);
   const int64_t size = n * lanes, width = std::min(lanes, kSide);
@@ -333,15 +350,15 @@ ffi::Error SumBytes(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t r
       const int64_t used = std::min(kSide, lanes - first);
       int32_t* const out = to + r * lanes + first;
       if (lanes == 1) {
-        __atomic_fetch_add(out, AddRowOfBytes(x, count), __ATOMIC_RELAXED);
+        __atomic_fetch_add(out, AddRowOfIntegers(x, count), __ATOMIC_RELAXED);
         continue;
       }
       if (parts == 1) {
-        AddBytes(x, out, count, lanes, used);
+        AddIntegers(x, out, count, lanes, used);
         continue;
       }
       int32_t sums[kSide] = {};
-      AddBytes(x, sums, count, lanes, used);
+      AddIntegers(x, sums, count, lanes, used);
       for (int64_t j = 0; j < used; ++j) __atomic_fetch_add(out + j, sums[j], __ATOMIC_RELAXED);
     }
   });
@@ -349,7 +366,7 @@ ffi::Error SumBytes(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t r
 }
 
 // Computes sums (`what` is 0), sums without NaN (1), counts of elements that are not NaN (2) or
-// products of rows (3). Bytes and 16-bit floats are only summed, with results of 32 bits.
+// products of rows (3). Integers and 16-bit floats are only summed, with results of 32 bits.
 ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::RemainingArgs rest,
                ffi::Result<ffi::AnyBuffer> out) {
   const auto y = rest.get<ffi::AnyBuffer>(0);
@@ -364,21 +381,23 @@ ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::Remain
   const bool is_float = dtype == ffi::F32 || dtype == ffi::F64;
   const bool is_complex = dtype == ffi::C64 || dtype == ffi::C128;
   const bool is_half = dtype == ffi::F16 || dtype == ffi::BF16;
+  const bool is_wide = dtype == ffi::S32 || dtype == ffi::U32;
   const bool is_product = what == 3 && lanes == 1;
   const bool fits = is_float || is_complex ? sum == dtype
                     : is_half              ? sum == ffi::F32
+                    : is_wide              ? sum == dtype
                                            : sum == ffi::S32 || sum == ffi::U32;
   const bool knows = is_float ? (0 <= what && what <= 2) || is_product
                               : what == 0 || (is_complex && is_product);
   if (!fits || !knows || (y && (what || !is_float))) {
     return ffi::Error::InvalidArgument(
         "`what` must be 0, 1 or 2, or 3 for one lane (complex: 0 or 3, others: 0) and the result of the "
-        "dtype of floats, else of f32, or of 32 bits for bytes; of two operands there are sums of floats");
+        "dtype of floats and integers of 32 bits, else of f32, or of 32 bits for bytes; of two operands there are sums of floats");
   }
   const void* const other = y ? y->untyped_data() : nullptr;
-  const auto bytes = [&](auto zero) {
+  const auto integers = [&](auto zero) {
     using T = decltype(zero);
-    return SumBytes(pool, static_cast<const T*>(x.untyped_data()),
+    return SumIntegers(pool, static_cast<const T*>(x.untyped_data()),
                     static_cast<int32_t*>(out->untyped_data()), rows, n, lanes);
   };
   switch (dtype) {
@@ -389,13 +408,17 @@ ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::Remain
     case ffi::F16:
     case ffi::BF16: {
       const auto* const halves = static_cast<const uint16_t*>(x.untyped_data());
-      return SumAll(pool, Halves<float>{{}, halves, dtype == ffi::BF16},
-                    static_cast<float*>(out->untyped_data()), dims);
+      float* const to = static_cast<float*>(out->untyped_data());
+      return dtype == ffi::F16 ? SumAll(pool, Halves<float>{{}, halves}, to, dims)
+                               : SumAll(pool, Bfloats<float>{{}, halves}, to, dims);
     }
-    case ffi::S8: return bytes(int8_t{0});
+    case ffi::S8: return integers(int8_t{0});
     case ffi::PRED:
-    case ffi::U8: return bytes(uint8_t{0});
-    default: return ffi::Error::InvalidArgument("operands must be floats, complex, bool, i8 or u8");
+    case ffi::U8: return integers(uint8_t{0});
+    case ffi::S32:
+    case ffi::U32: return integers(int32_t{0});
+    default:
+      return ffi::Error::InvalidArgument("operands must be floats, complex, bool, i8, u8, i32 or u32");
   }
 }
 

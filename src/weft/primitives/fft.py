@@ -138,6 +138,25 @@ def count_pairs(fft_lengths: Sequence[int], dtype: np.dtype) -> tuple[Any, Any, 
     return counts, literal_size(size, counts), div
 
 
+def is_smooth(n: int, largest: int) -> bool:
+    """Return True if a positive number has no prime factor above `largest`."""
+    for factor in range(2, largest + 1):
+        while n % factor == 0:
+            n //= factor
+    return n == 1
+
+
+def find_roots(n: int) -> np.ndarray:
+    """Return the powers of exp(-2 pi i / n), as real and imaginary parts (n, 2).
+
+    Angles are reduced to an eighth of a turn as integers, so each part is exact to about 1 ulp.
+    """
+    k = np.arange(n)
+    quarters = (8 * k + n) // (2 * n)
+    turns = np.exp(-0.5j * np.pi * (4 * k - quarters * n) / n)
+    return (turns * np.array([1, -1j, -1, 1j])[quarters % 4]).view(np.float64).reshape(n, 2)
+
+
 def scale_last(x: Any, factors: Any) -> Any:
     """x, complex, times real factors along its last axis."""
     aval = typeof(x)
