@@ -67,7 +67,7 @@ test-sanitized: $(SANITIZED)/kernels.so
 		UBSAN_OPTIONS=print_stacktrace=1 WEFT_KERNELS=$(abspath $(SANITIZED)) \
 		$(VENV)/bin/python -m pytest -q -n $(JOBS) --capture=sys $(KERNEL_TESTS)
 
-$(SANITIZED)/kernels.so: $(VENV)/.test
+$(SANITIZED)/kernels.so: $(VENV)/.test $(wildcard src/weft/native/*.cc src/weft/native/*.h)
 	mkdir -p $(SANITIZED)
 	cp src/weft/native/*.cc src/weft/native/*.h $(SANITIZED)
 	CXX=$(CXX) CXXFLAGS="$(FAULTS)" $(VENV)/bin/python -c \
