@@ -112,8 +112,8 @@ class SymbolicScope:
             sign = -1 if count > 0 else 1
             rest = sign * (zero - count * Dim({((factor, 1),): 1}, self))
             self.equal[factor] = [(abs(count), rest)]
-            # Constraints so far speak of the factor, and a variable is at least 1: what is in its
-            # place must satisfy the same.
+            # Earlier constraints name the factor, and a variable is at least 1. Both must hold for
+            # the size that replaces it.
             again = [make_size(x.terms, self) for x in self.explicit]
             again += [rest - 1] if isinstance(factor, str) else []
             self.explicit = [x for x in again if isinstance(x, Dim)]

@@ -115,7 +115,7 @@ ffi::Error TransformRows(const ffi::AnyBuffer& x, const ffi::AnyBuffer& roots, f
       z.imag[i] = real_points ? 0 : from[2 * i + 1];
     }
     for (int64_t i = given; i < n; ++i) z.real[i] = z.real[n - i], z.imag[i] = -z.imag[n - i];
-    if (real_results) {  // what is real in the spectrum of real values
+    if (real_results) {  // these two are real in the spectrum of real values
       z.imag[0] = 0;
       if (n % 2 == 0) z.imag[n / 2] = 0;
     }

@@ -335,7 +335,7 @@ WEFT_WIDE int32_t AddRowOfIntegers(const T* from, int64_t n) {
 // Sums of integers, modulo 2**32: pieces of a row, or of lanes, are added to the result in any order.
 template <class T>
 ffi::Error SumIntegers(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t rows, int64_t n,
-                    int64_t lanes) {
+                       int64_t lanes) {
   std::fill_n(to, rows * lanes, 0);
   const int64_t size = n * lanes, width = std::min(lanes, kSide);
   const int64_t together = std::max<int64_t>(1, kBytes / std::max<int64_t>(1, size));
@@ -392,13 +392,14 @@ ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::Remain
   if (!fits || !knows || (y && (what || !is_float))) {
     return ffi::Error::InvalidArgument(
         "`what` must be 0, 1 or 2, or 3 for one lane (complex: 0 or 3, others: 0) and the result of the "
-        "dtype of floats and integers of 32 bits, else of f32, or of 32 bits for bytes; of two operands there are sums of floats");
+        "dtype of floats and integers of 32 bits, else of f32, or of 32 bits for bytes; of two "
+        "operands there are sums of floats");
   }
   const void* const other = y ? y->untyped_data() : nullptr;
   const auto integers = [&](auto zero) {
     using T = decltype(zero);
     return SumIntegers(pool, static_cast<const T*>(x.untyped_data()),
-                    static_cast<int32_t*>(out->untyped_data()), rows, n, lanes);
+                       static_cast<int32_t*>(out->untyped_data()), rows, n, lanes);
   };
   switch (dtype) {
     case ffi::F32: return SumFloats<float>(pool, what, x, other, out);
