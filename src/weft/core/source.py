@@ -188,12 +188,11 @@ def source_location(source: Any) -> str:
 
 def source_text(source: Any) -> str:
     """The user's expression, as `x > 0`, on one line; empty where the text cannot be had."""
-    found = user_code(source)
+    found = user_expression(source)
     if found is None:
         return ""
-    code, offset = found
-    line, last, start, end = next(itertools.islice(code.co_positions(), offset // 2, None))
-    if line is None or last is None or start is None or end is None:
+    code, line, start, last, end = found
+    if min(line, start, last, end) < 0:  # not known, as with `python -X no_debug_ranges`
         return ""
     rows = [linecache.getline(code.co_filename, n).encode() for n in range(line, last + 1)]
     rows[-1] = rows[-1][:end]
