@@ -141,7 +141,34 @@ def test_small_arrays_and_complex_ones_have_neither():
 def test_powers_that_xla_knows_stay():
     text = show_prepared(lambda x: [lax.pow(x, 2.0), lax.pow(x, 0.5)], X)
     assert "cpu_call" not in text
-    assert "cpu_call" in show_prepared(lambda x: lax.pow(x, 1.5), X)
+    assert "cpu_call" in show_prepared(lambda x: lax.pow(x, 1.3), X)
+
+
+def test_powers_by_roots_are_rounded_once():
+    x = (
+        np.random.RandomState(0)
+        .randint(0, 2**32, 100_000, np.uint64)
+        .astype("uint32")
+        .view("float32")
+    )
+    x[:9] = 0, -0.0, np.inf, -np.inf, np.nan, 1, -1, -2, 3e38
+    x = np.where(abs(x) < np.finfo("float32").tiny, np.float32(0), x)
+    for y in (-6.5, -5.5, -2.5, -1.5, 1.5, 2.5, 5.5, 6.5):
+        assert "write_root_power" in show_prepared(lambda x, y=y: lax.pow(x, y), jnp.asarray(x))
+        found = np.asarray(jit(lambda x, y=y: lax.pow(x, y))(x))
+        with np.errstate(all="ignore"):
+            expected = (x.astype("float64") ** y).astype("float32")
+        normal = ~(abs(expected) < np.finfo("float32").tiny)
+        np.testing.assert_array_equal(found[normal], expected[normal])
+        assert (abs(found[~normal]) <= np.finfo("float32").tiny).all()
+
+
+def test_other_powers_are_calls_of_the_kernel():
+    for y in (1.25, -0.3, 7.5, np.nan, np.inf):
+        assert "write_root_power" not in show_prepared(lambda x, y=y: lax.pow(x, y), X)
+    with config.scope(enable_x64=True):
+        assert "cpu_call" in show_prepared(lambda x: lax.pow(x, 1.5), X.astype("float64"))
+    assert "cpu_call" in show_prepared(lambda x: lax.pow(x, 1.5), X)  # XLA would wake a thread
 
 
 def test_the_kernel_is_for_a_program_of_one_equation():

@@ -26,16 +26,29 @@ from weft.cpu.opcodes import Instruction, Kind, Operand, Own, Step, encode_progr
 from weft.cpu.scope import ROW_ELEMENTS, Scope
 from weft.primitives.cumulative import log_of_sum
 from weft.primitives.elementwise import Elementwise
-from weft.primitives.expr import BF16, F32, F64, LARGE, Expr, is_large, write_int32_division
+from weft.primitives.expr import (
+    BF16,
+    F32,
+    F64,
+    LARGE,
+    Expr,
+    is_large,
+    lower_integer_pow,
+    write_int32_division,
+)
 from weft.primitives.kernels import Called
 from weft.primitives.layout import broadcast_in_dim, convert
 from weft.primitives.transcendental import HALVES
+from weft.util import is_below
 
 Found = Callable[..., list] | None
 
 I32 = np.dtype(np.int32)
 PIECE_ELEMENTS = 4096  # that are worth another thread
 MAX_CALL_BYTES = 1 << 23  # from here on memory for intermediate values takes longer than is saved
+MIN_ROOTS = 256  # elements of a power by a root
+MAX_WAKING_SIZE = 1 << 14  # elements of a power that the kernel computes before XLA wakes a thread
+MAX_ROOT_POWER = 6.5  # with larger ones, products of float32 may overflow in float64
 KNOWN_POWERS = frozenset((0.5, 1, 2, 3))  # which XLA computes by products and roots
 
 
@@ -128,8 +141,31 @@ def keep_nan(eqn: Eqn) -> Found:
 def choose_power_of_values(eqn: Eqn, scope: Scope) -> Found:
     """Compute a power as other functions, except for those that XLA computes in another way."""
     x, y = eqn.invars
-    known = type(y) is Literal and y.aval.dtype == x.aval.dtype and abs(y.val) in KNOWN_POWERS
-    return None if known else choose_function(eqn, scope, None if x.aval.shape else Own.POWER_OF)
+    power = y.val if type(y) is Literal and y.aval.dtype == x.aval.dtype else None
+    if power is not None and abs(power) in KNOWN_POWERS:
+        return None
+    least = MAX_WAKING_SIZE if scope.alone else MIN_ROOTS
+    if power is not None and x.aval.dtype == F32 and not is_below(x.aval.size, least):
+        by_root = float(2 * power).is_integer() and abs(power) <= MAX_ROOT_POWER
+        if by_root and scope.target.kernels:
+            out, given = ShapedArray(x.aval.shape, F32), float(power)
+            return lambda x, y: apply_formula(write_root_power, [x], [out], given, by_element=True)
+    return choose_function(eqn, scope, None if x.aval.shape else Own.POWER_OF)
+
+
+def write_root_power(hlo: Any, x: Any, y: float) -> list:
+    """Write x ** y of float32, for a multiple y of 1/2, by products and a root in float64.
+
+    The result is rounded once. No product overflows in float64.
+    """
+    wide = base = Expr(hlo, x).convert(F64)
+    count, half = divmod(round(abs(2 * y)), 2)
+    if half:  # a root of -0 is 0, and of -inf inf
+        root = wide.compare("EQ", -math.inf).select(wide.like(math.inf), abs(wide.apply("sqrt")))
+        base = root if not count else abs(wide)
+    out = Expr(hlo, lower_integer_pow(hlo, base.aval, base.value, y=max(count, 1)))
+    out = out * root if half and count else out
+    return [(out.inverse() if y < 0 else out).convert(F32).value]
 
 
 def choose_log_of_sum(eqn: Eqn, scope: Scope) -> Found:

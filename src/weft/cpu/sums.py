@@ -18,6 +18,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import LIGHT, Elements
 from weft.core.jaxpr import Atom, Eqn, Literal, bodies_of
 from weft.core.primitive import Primitive
+from weft.cpu.broadcasts import find_sources, sum_in_rows
 from weft.cpu.calls import call_kernel
 from weft.cpu.cheap_programs import describe_view
 from weft.cpu.elements import find_direction
@@ -50,6 +51,10 @@ MIN_PARTS = 8  # parts that an array is large enough for, so that XLA divides a 
 MIN_STEPS_SIZE = 1 << 18  # elements of one row: shorter rows are not reduced in three steps
 MIN_SLOW_LANES = 24576  # YNNPACK takes 2 to 5 times the kernel's time for rows so long, and longer
 MAX_SHORT_ROW = 8  # elements of a row: XLA's loop takes rows so short at once, and several of them
+MAX_REPEATED_ROW = 32  # the same, of a row that is computed from smaller arrays
+MAX_UNROLLED = (
+    140  # operations on such a row, up to which LLVM unrolls the loop, and writes vectors
+)
 MIN_SHORT_ROWS = 256  # rows: for fewer, it does not matter
 MAX_CHEAP_STEPS = 16  # operations that XLA computes within the loop of a sum of short rows
 COMPARED = frozenset(map(np.dtype, "?bhiqBHIQfd"))  # the dtypes that the kernel compares
@@ -78,7 +83,10 @@ def choose_sum(eqn: Eqn, scope: Scope) -> Replacement | None:
     if not axes or type(x.size) is not int:
         return None
     out = reduced_type(x, axes)
-    found = call_sum(atom, axes, out, SumKind.ALL, scope) or add_small(atom, axes, out, scope)
+    found: Replacement | None = call_sum(atom, axes, out, SumKind.ALL, scope)
+    found = found or add_small(atom, axes, out, scope)
+    if found is None and x.dtype in FLOATS:
+        found = sum_in_rows(atom, axes, scope)
     if found is not None:
         return found
     if x.dtype in FLOATS:
@@ -220,8 +228,11 @@ def are_short(atom: Atom, axes: Sequence[int], scope: Scope) -> bool:
     of a sine in that loop took 3 times as long. What it computes in loops of its own does no harm.
     """
     rows, n, lanes = sizes_around(atom.aval.shape, axes)
-    if lanes != 1 or not 2 <= n <= MAX_SHORT_ROW or rows < MIN_SHORT_ROWS:
+    if lanes != 1 or not 2 <= n <= MAX_REPEATED_ROW or rows < MIN_SHORT_ROWS:
         return False
+    if n > MAX_SHORT_ROW:
+        made = find_sources(atom, scope)
+        return made is not None and n * (1 + made.count_steps()) <= MAX_UNROLLED
     left, seen = [scope.maker(atom)], set[int]()
     while left:
         eqn = left.pop()
