@@ -129,6 +129,11 @@ def moved_window(to, u, n):
     return to.repeat(step, (u, 0), n)[0][0]
 
 
+def eliminate(to, u, n):
+    step = lambda u, k: (u - to.numpy.outer(u[:, k], u[k]) / 64, None)
+    return to.repeat(step, u, n, np.arange(n) % 2)[0]
+
+
 def rolls(to, u, n):
     roll = to.numpy.roll
 
@@ -155,7 +160,7 @@ PROGRAMS = {
 @pytest.fixture
 def any_size(monkeypatch):
     """Let loops on small arrays, and few steps, be written so."""
-    for name in ("MIN_BYTES", "MIN_BYTES_OF_ROWS", "MIN_NEW_BYTES", "MIN_STEPS"):
+    for name in ("MIN_BYTES", "MIN_BYTES_OF_ROWS", "MIN_NEW_BYTES", "MIN_READ_BYTES", "MIN_STEPS"):
         monkeypatch.setattr(buffers, name, 1)
 
 
@@ -227,6 +232,19 @@ FORMS = {
     "a place that differs": (moved_window, LARGE, 9, False),
     "rolls": (rolls, LARGE, 9, False),
     "rolls of large arrays": (rolls, VERY_LARGE, 9, True),
+    "a window of a function": (
+        lambda to, u, n: window(to, u, n, lambda u: jnp.exp(mean(u))),
+        LARGE,
+        9,
+        True,
+    ),
+    "a large window of a function": (
+        lambda to, u, n: window(to, u, n, lambda u: jnp.exp(mean(u))),
+        VERY_LARGE,
+        9,
+        False,
+    ),
+    "a column": (eliminate, VERY_LARGE, 9, False),
     "the elements of the window": (
         lambda to, u, n: to.repeat(lambda u, _: (to.put(u, INNER, 2 * u[INNER]), None), u, n)[0],
         VERY_LARGE,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from weft import dtypes
 from weft.control.scan import scan_p, scan_params
+from weft.core.facts import Cost
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.elements import computes_by_element, is_fused
 from weft.cpu.rewriting import Replacement, restage
@@ -26,9 +27,13 @@ MIN_BYTES = 1 << 13  # of an array with a window; on a smaller one the loop take
 MIN_ROW = 32  # elements; loops on shorter rows are slower if they write into an array
 MIN_BYTES_OF_ROWS = 1 << 15  # of an array of such rows
 MAX_REST = 8  # the windows beside the large one have at most the array's elements by this number
+# Operations of a window of MIN_NEW_BYTES. XLA writes into an array on one thread, and computes a
+# window to memory on several, which is faster if that takes longer than the copy.
+MAX_CHEAP = 48
 # Of an array that is computed anew. A loop on smaller arrays is compiled as one function, which is
 # not possible with calls: it takes 1.2 to 1.5 times as long on arrays of 16 to 256 KiB.
 MIN_NEW_BYTES = 1 << 20
+MIN_READ_BYTES = 1 << 19  # of a slice that the elements of such an array are computed from
 
 
 class Window(NamedTuple):
@@ -105,7 +110,8 @@ def find_windows(body: Jaxpr, first: int, count: int) -> dict[int, Window]:
 def find_kept(body: Jaxpr, first: int, count: int) -> set[int]:
     """Return the indices in the carry of large arrays that a step computes from others.
 
-    There are none if no element is computed from elements at other places.
+    There are none if no element is computed from those at other places. Small slices, such as a
+    column, do not count. They are often in memory, so that the array is written in place.
     """
     maker, moved, kept = find_maker(body), False, set()
     numbers = {v: i for i, v in enumerate(body.invars[first : first + count])}
@@ -117,7 +123,8 @@ def find_kept(body: Jaxpr, first: int, count: int) -> set[int]:
             continue  # it is written into an array of the carry
         for e in fused:
             reads = {numbers[a] for a in e.invars if type(a) is Var and a in numbers}
-            elsewhere = bool(reads) and not computes_by_element(e)
+            large = count_bytes(e.outvars[0]) >= MIN_READ_BYTES
+            elsewhere = bool(reads) and large and not computes_by_element(e)
             moved = moved or elsewhere
             if elsewhere or not reads <= {i}:
                 kept.add(i)
@@ -148,7 +155,8 @@ def find_window(x: Var, y: Atom, maker: Callable) -> Window | None:
     reads = [e for e in fused if base in e.invars]
     if all(reads_window(e, window.aval.shape, starts) for e in reads):
         return None
-    return Window(large, rest)
+    slow = len(fused) > MAX_CHEAP or any(e.primitive.cost is Cost.TRANSCENDENTAL for e in fused)
+    return None if slow and count_bytes(x) >= MIN_NEW_BYTES else Window(large, rest)
 
 
 def write_body(

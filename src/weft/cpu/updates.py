@@ -23,7 +23,7 @@ from weft.primitives.slicing import Slice, pad, padding_mask
 from weft.primitives.tokens import optimization_barrier
 
 MAX_SMALL_BYTES = 1 << 15  # of an array; XLA compiles a loop on so few as one function
-MIN_KEPT_BYTES = 1 << 11  # of a window; a copy of the array costs less than the call of a kernel
+MIN_KEPT_BYTES = 1 << 11  # of a window; computing or copying a smaller one again takes little
 MAX_STEPS = 256  # equations that are looked at
 
 
@@ -40,7 +40,7 @@ def choose_update(eqn: Eqn, scope: Scope) -> Replacement | None:
         return None
     small = size * bits <= 8 * MAX_SMALL_BYTES
     if not reads_elsewhere(eqn, scope):
-        if not is_computed_again(eqn, scope):
+        if inner * bits < 8 * MIN_KEPT_BYTES or not is_computed_again(eqn, scope):
             return None
         return lambda *xs: optimization_barrier(eqn.primitive.apply(*xs))
     stays = scope.is_argument(find_buffer(x, scope)) and not scope.target.donated
