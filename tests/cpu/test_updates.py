@@ -163,14 +163,15 @@ def move(u, v):
     return u.at[INNER].add(0.5 * v[INNER]), v
 
 
-def carried(step):
-    return lambda u: lax.fori_loop(0, 9, lambda i, u: step(u), u)
+def carried(step, count=9):
+    return lambda u: lax.fori_loop(0, count, lambda i, u: step(u), u)
 
 
 NUMBER = lambda u: u.at[INNER].set(0.5)
 SCALE = lambda u: u.at[INNER].multiply(0.5)
 HEAT = lambda u: heat(Functional, u)
 WRITE, CALL, CHOOSE = "dynamic_update_slice", "cpu_call", "select_n"
+BARRIER = "optimization_barrier"
 # The operations by which programs write a window.
 FORMS = {
     "an argument": (HEAT, LARGE, {CHOOSE, CALL}),
@@ -178,14 +179,15 @@ FORMS = {
     "the window of an argument": (SCALE, LARGE, {WRITE}),
     "a number in an argument": (NUMBER, LARGE, {WRITE}),
     "a number in a computed array": (lambda u: NUMBER(u * 2), LARGE, {WRITE}),
-    "a carry": (carried(HEAT), LARGE, {CALL, WRITE}),
+    "a carry": (carried(HEAT), LARGE, {BARRIER, WRITE}),
+    "a carry of few steps": (carried(HEAT, 7), LARGE, {CALL, WRITE}),
     "a small carry": (carried(HEAT), SMALL, {CHOOSE}),
     "the window of a carry": (carried(SCALE), LARGE, {WRITE}),
     "a number in a carry": (carried(NUMBER), LARGE, {WRITE}),
     "a carry that others follow": (
         carried_both(lambda u, v: follow(Functional, u, v)),
         LARGE,
-        {CALL, WRITE},
+        {BARRIER, WRITE},
     ),
     "carries that move in step": (carried_both(move), LARGE, {WRITE}),
     "a short row of a carry": (carried(lambda u: u.at[1].set(u[0])), LARGE, {WRITE}),
@@ -196,7 +198,7 @@ FORMS = {
 def test_forms(name):
     fun, u, expected = FORMS[name]
     text = show_prepared(fun, u)
-    assert {word for word in (WRITE, CALL, CHOOSE) if f" {word}" in text} == expected, text
+    assert {word for word in (WRITE, CALL, CHOOSE, BARRIER) if f" {word}" in text} == expected, text
 
 
 def test_programs_for_several_devices_and_without_kernels_keep_their_windows():

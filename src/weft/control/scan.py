@@ -16,6 +16,7 @@ from weft.control.carry import Loop, batch_loop, carry_in_front, cut_pieces
 from weft.control.scan_bodies import Source
 from weft.core.aval import ShapedArray
 from weft.core.facts import Runs
+from weft.core.form import Form
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Body, Linear, Zero, mark_linear, mark_moving
 from weft.core.trace import Tracer, use
@@ -42,10 +43,10 @@ class Scan(Loop, SavingRule):
     """
 
     name = "scan"
+    form = Form.SCAN
 
     def bodies(self, params):
-        jaxpr = params["jaxpr"]
-        length = params["length"]
+        jaxpr, length = params["jaxpr"], params["length"]
         n, m = count_groups(params)
         turns = range(length)[:: -1 if params["reverse"] else 1] if type(length) is int else None
         return [Body(jaxpr, "jaxpr", Runs.LOOP, range(len(jaxpr.invars)), range(n, n + m), turns)]
@@ -286,8 +287,7 @@ def run_known_part(
 def write_scan(hlo: Any, operands: tuple[list, list, list], params: dict) -> list:
     """Write a while loop over chunks of `unroll` steps; the remaining steps follow unrolled."""
     consts, carry, xs = operands
-    jaxpr = params["jaxpr"]
-    length = params["length"]
+    jaxpr, length = params["jaxpr"], params["length"]
     chunk = max(1, min(params["unroll"], length)) if type(length) is int else 1
     rest = length % chunk if type(length) is not int or length > chunk else length
     y_avals = [pack_type(a) or a for a in jaxpr.out_avals[len(carry) :]]

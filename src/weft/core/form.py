@@ -36,6 +36,7 @@ class Form(enum.Enum):
     SCATTER = "updates written to, or combined with, elements at indices"
     SLICE = "a part of an array, at places that are computed"
     UPDATE = "a part of an array replaced, at places that are computed"
+    SCAN = "a loop that carries values"
     SPARSE_PRODUCT = "a product with a matrix of few entries"
     RESAMPLE = "a product with a matrix of bands"
     RESIZE = "an image resampled along an axis, each pixel from a few near it"

@@ -212,7 +212,7 @@ class ProgramFacts:
       slow_elements: the number of elements of the largest array of an operation that the older
         loops may compute more slowly.
       loops: it has loops.
-      loop_length: the number of equations of its longest loop.
+      loop_length: the number of equations of its longest loop, of all steps in the body.
       loop_elements: the number of elements of the largest array that a loop computes, rather than
         replaces a part of.
       factor_elements: the number of elements of the largest operand of a product in a loop.
@@ -293,7 +293,8 @@ class ProgramFacts:
                 for body in running_bodies(eqn):
                     if body.runs is Runs.LOOP:
                         self.loops = True
-                        self.loop_length = max(self.loop_length, len(body.jaxpr.eqns))
+                        length = len(body.jaxpr.eqns) * eqn.params.get("unroll", 1)
+                        self.loop_length = max(self.loop_length, length)
                     self.survey(body.jaxpr, looping or body.runs is Runs.LOOP)
                 continue
             if not is_plain(eqn):

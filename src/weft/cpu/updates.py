@@ -20,9 +20,10 @@ from weft.primitives.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
 from weft.primitives.elementwise import select
 from weft.primitives.layout import Reshape, Squeeze, fill
 from weft.primitives.slicing import Slice, pad, padding_mask
+from weft.primitives.tokens import optimization_barrier
 
 MAX_SMALL_BYTES = 1 << 15  # of an array; XLA compiles a loop on so few as one function
-MIN_KEPT_BYTES = 1 << 11  # of a window; a copy of the array costs less than the call of a kernel
+MIN_KEPT_BYTES = 1 << 11  # of a window; computing or copying a smaller one again takes little
 MAX_STEPS = 256  # equations that are looked at
 
 
@@ -30,7 +31,8 @@ def choose_update(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Select each element by its index, or materialize the window before it is written.
 
     Selecting reads and writes an array once, if the operand must not change. A materialized window
-    lets a loop update its carry in place. A window that reads no other elements needs neither.
+    lets a loop update its carry in place. A window that reads no other elements needs neither: a
+    barrier makes later updates read the array that it is written into.
     """
     x, update, *starts = eqn.invars
     size, inner, bits = x.aval.size, update.aval.size, dtypes.itemsize_bits(x.aval.dtype)
@@ -38,9 +40,9 @@ def choose_update(eqn: Eqn, scope: Scope) -> Replacement | None:
         return None
     small = size * bits <= 8 * MAX_SMALL_BYTES
     if not reads_elsewhere(eqn, scope):
-        if small or not is_computed_again(eqn, scope):
+        if inner * bits < 8 * MIN_KEPT_BYTES or not is_computed_again(eqn, scope):
             return None
-        return lambda x, update, *starts: eqn.primitive.apply(x, keep(update), *starts)
+        return lambda *xs: optimization_barrier(eqn.primitive.apply(*xs))
     stays = scope.is_argument(find_buffer(x, scope)) and not scope.target.donated
     static = size <= 2 * inner < 2 * size and all(type(i) is Literal for i in starts)
     if static and (stays or small or not is_carried(x, scope)):
@@ -59,7 +61,7 @@ def choose_by_place(eqn: Eqn, large: bool) -> Replacement:
     """Choose elements of the window or of the array; a large result is computed by itself."""
     x, update, *starts = eqn.invars
     sizes: list[Any] = [*zip(starts, x.aval.shape, update.aval.shape, strict=True)]
-    corner = [min(max(i.read(), 0), n - m) for i, n, m in sizes]
+    corner = clamp_places(eqn)
     config = [(i, n - m - i, 0) for i, (_, n, m) in zip(corner, sizes, strict=True)]
 
     def choose(x: Any, window: Any, *starts: Any) -> list:
@@ -68,6 +70,13 @@ def choose_by_place(eqn: Eqn, large: bool) -> Replacement:
         return [keep(y) if large else y]
 
     return choose
+
+
+def clamp_places(eqn: Eqn) -> list[int]:
+    """Return the position of a window at a known place, which is moved inside of the array."""
+    x, window, *starts = eqn.invars
+    sizes: Any = zip(starts, x.aval.shape, window.aval.shape, strict=True)
+    return [min(max(int(i.read()), 0), n - m) for i, n, m in sizes]
 
 
 def is_carried(x: Atom, scope: Scope) -> bool:
