@@ -7,6 +7,9 @@
 // finishes. Short rows are sorted by insertion. A long row is first split into buckets by its
 // highest digit, and threads sort the buckets. Elements that are their own keys are sorted with
 // vector instructions (vector_sort.h).
+//
+// weft_order finds the order of a row that is sorted by random words, several times: a random
+// permutation.
 
 #include <numeric>
 #include <utility>
@@ -24,6 +27,10 @@ constexpr int64_t kLong = 1 << 11;  // from this length on digits have 11 bits, 
 constexpr int64_t kHuge = 1 << 17;  // from this length on a row is cut into buckets,
 constexpr int64_t kBucket = 1 << 10;  // of about this length where keys are at random
 
+// Elements whose upper digits are equal to those of a given one, below which insertion finishes.
+constexpr double kTogether = 0.5;
+constexpr int kWidest = 11;  // bits of a digit at most
+
 std::atomic<bool> by_vectors{HasVectors()};
 // Up to this length keys and their places are sorted by vectors.
 const int64_t kPlaced = HasWideVectors() ? 1 << 8 : 1 << 11;
@@ -36,7 +43,7 @@ template <int kDigits, int kBuckets>
 int CountNeedless(const uint32_t (&counts)[kDigits][kBuckets], int64_t n) {
   double together = n;
   int d = kDigits;
-  while (d > 0 && together > 0.03) {
+  while (d > 0 && together > kTogether) {
     --d;
     together *= static_cast<double>(*std::max_element(counts[d], counts[d] + kBuckets)) / n;
   }
@@ -96,6 +103,24 @@ Item* SortItems(Item* a, Item* b, int64_t n, bool alike = false) {
   return a;
 }
 
+// Sorts n items whose keys differ only below bit `shift`, by one digit of about as many values as there
+// are items, and then by insertion: which suffices where keys are at random.
+template <class Item>
+Item* SortScattered(Item* a, Item* b, int64_t n, int shift) {
+  int bits = 1;
+  while (bits < kWidest && int64_t{1} << bits < n) ++bits;
+  if (n <= kShort || n > int64_t{2} << kWidest || bits > shift) return SortItems(a, b, n, true);
+  const int64_t buckets = int64_t{1} << bits;
+  const auto digit = [=](const Item& x) { return (KeyOf(x) >> (shift - bits)) & (buckets - 1); };
+  uint32_t places[1 << kWidest];
+  std::fill(places, places + buckets, 0);
+  for (int64_t i = 0; i < n; ++i) ++places[digit(a[i])];
+  uint32_t start = 0;
+  for (int64_t i = 0; i < buckets; ++i) start += std::exchange(places[i], start);
+  for (int64_t i = 0; i < n; ++i) b[places[digit(a[i])]++] = a[i];
+  return SortByInsertion(b, n, n) ? b : SortItems(b, a, n, true);
+}
+
 // A row of n items, and how many threads may work on it.
 struct Row {
   ffi::ThreadPool& pool;
@@ -108,12 +133,13 @@ struct Row {
   }
 };
 
-// Sorts a long row. The highest bits that differ between keys assign the items to buckets. Each
-// bucket is then sorted separately and fits into the caches of one core.
-template <class Item, class Finish>
-bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
+// Sorts a long row of the items get(i), which may be those in `a`; `b` is scratch memory. The highest
+// bits that differ between keys assign the items to buckets. Each bucket is then sorted separately and
+// fits into the caches of one core.
+template <class Item, class Get, class Finish>
+bool SortByBuckets(const Row& row, const Get& get, Item* a, Item* b, const Finish& finish) {
   using Key = KeyType<Item>;
-  constexpr int kMost = 1 << 11;
+  constexpr int kMost = 1 << kWidest;
   struct Part {
     Key differing;
     bool sorted;
@@ -122,12 +148,12 @@ bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
   const int64_t n = row.n;
   const auto parts = Allocate<Part>(row.threads);
   if (!parts) return false;
-  const Key some = KeyOf(a[0]);
+  const Key some = KeyOf(get(0));
   row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
-    Key differing = 0, last = KeyOf(a[std::max<int64_t>(begin - 1, 0)]);
+    Key differing = 0, last = KeyOf(get(std::max<int64_t>(begin - 1, 0)));
     bool sorted = true;
     for (int64_t i = begin; i < end; ++i) {
-      const Key key = KeyOf(a[i]);
+      const Key key = KeyOf(get(i));
       differing |= key ^ some;
       sorted &= last <= key;
       last = key;
@@ -142,6 +168,9 @@ bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
     sorted &= parts[p].sorted;
   }
   if (sorted) {
+    row.ForEachPart([&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) a[i] = get(i);
+    });
     finish(0, a, n);
     return true;
   }
@@ -153,7 +182,7 @@ bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
   row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
     uint32_t* const counts = parts[p].places;
     std::fill(counts, counts + buckets, 0);
-    for (int64_t i = begin; i < end; ++i) ++counts[bucket_of(a[i])];
+    for (int64_t i = begin; i < end; ++i) ++counts[bucket_of(get(i))];
   });
   uint32_t start = 0;
   for (int64_t i = 0; i < buckets; ++i) {
@@ -161,13 +190,21 @@ bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
   }
   row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
     uint32_t* const next = parts[p].places;
-    for (int64_t i = begin; i < end; ++i) b[next[bucket_of(a[i])]++] = a[i];
+    for (int64_t i = begin; i < end; ++i) {
+      const Item item = get(i);
+      b[next[bucket_of(item)]++] = item;
+    }
   });
   const uint32_t* const ends = parts[row.threads - 1].places;
   ForEach(row.pool, buckets, [&](int64_t i) {
     const int64_t begin = i > 0 ? ends[i - 1] : 0, size = ends[i] - begin;
     if (size == 0) return;
-    finish(begin, SortItems(b + begin, a + begin, size, true), size);
+    Item *const from = b + begin, *const other = a + begin;
+    if constexpr (std::is_same_v<Item, Key>) {
+      finish(begin, SortItems(from, other, size, true), size);
+    } else {
+      finish(begin, SortScattered(from, other, size, shift), size);
+    }
   });
   return true;
 }
@@ -176,8 +213,20 @@ bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
 // - 1] are the items of ranks i to i + m - 1. Returns false if allocation fails.
 template <class Item, class Finish>
 bool SortRow(const Row& row, Item* a, Item* b, const Finish& finish) {
-  if (row.n >= kHuge && sizeof(KeyType<Item>) > 1) return SortByBuckets(row, a, b, finish);
+  if (row.n >= kHuge && sizeof(KeyType<Item>) > 1) {
+    return SortByBuckets(row, [=](int64_t i) { return a[i]; }, a, b, finish);
+  }
   finish(0, SortItems(a, b, row.n), row.n);
+  return true;
+}
+
+// The same for items that are made, get(i), with the memory of 2 n items.
+template <class Get, class Item, class Finish>
+bool SortMade(const Row& row, const Get& get, Item* memory, const Finish& finish) {
+  Item* const other = memory + row.n;
+  if (row.n >= kHuge) return SortByBuckets(row, get, memory, other, finish);
+  for (int64_t i = 0; i < row.n; ++i) memory[i] = get(i);
+  finish(0, SortItems(memory, other, row.n), row.n);
   return true;
 }
 
@@ -342,13 +391,11 @@ bool SortPairs(const Row& row, const void* keys, const void* carried, void* out,
         [=](int64_t i, uint32_t key, uint32_t j) { y[i] = key, z[i] = values[j]; });
   }
   using Item = Placed<uint32_t>;
-  auto* const items = static_cast<Item*>(room);
-  row.ForEachPart([=](int64_t, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) items[i] = {from[i], values[i]};
-  });
-  return SortRow(row, items, items + row.n, [=](int64_t i, const Item* found, int64_t n) {
-    for (int64_t j = 0; j < n; ++j) y[i + j] = found[j].key, z[i + j] = found[j].place;
-  });
+  return SortMade(
+      row, [=](int64_t i) { return Item{from[i], values[i]}; }, static_cast<Item*>(room),
+      [=](int64_t i, const Item* found, int64_t n) {
+        for (int64_t j = 0; j < n; ++j) y[i + j] = found[j].key, z[i + j] = found[j].place;
+      });
 }
 
 template <class T>
@@ -469,8 +516,131 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
   return failed ? OutOfMemory() : ffi::Error::Success();
 }
 
+// --- random orders -----------------------------------------------------------------------------
+
+constexpr int kFewBits = 10;    // of the size of a bucket of random words: it is sorted in the L1 cache
+constexpr int kIndexBits = kFewBits + 1;  // of an index in a bucket, that shares 32 bits with a word
+constexpr int64_t kShared = 1 << 16;      // from this length on all threads sort one row
+
+// Sorts n items, words whose `upper` bits are equal and, in the lower half, places. Calls store(i, place)
+// for the i-th of them in order. Returns false if allocation fails.
+template <class Store>
+bool SortBucket(uint64_t* items, int64_t n, int upper, const Store& store) {
+  constexpr int64_t kMost = int64_t{1} << kIndexBits;
+  if (n > kMost) {
+    const auto other = Allocate<uint64_t>(n);
+    if (!other) return false;
+    const uint64_t* const found = SortItems(items, other.get(), n);
+    for (int64_t i = 0; i < n; ++i) store(i, static_cast<uint32_t>(found[i]));
+    return true;
+  }
+  uint32_t some[kMost], others[kMost];  // indices, below the upper ones of the remaining bits of words
+  constexpr uint32_t mask = kMost - 1;
+  for (int64_t i = 0; i < n; ++i) some[i] = ((items[i] >> 32 << upper) & ~mask) | i;
+  uint32_t* const found = SortItems(some, others, n);
+  const auto are_alike = [=](int64_t i, int64_t j) { return (found[i] ^ found[j]) <= mask; };
+  uint32_t alike = 0;
+  for (int64_t i = 1; i < n; ++i) alike += are_alike(i, i - 1);
+  for (int64_t i = 0, end; alike > 0 && i < n; i = end) {  // the lowest bits of words decide
+    for (end = i + 1; end < n && are_alike(i, end); ++end) --alike;
+    if (end - i == 1) continue;
+    std::sort(found + i, found + end,
+              [=](uint32_t x, uint32_t y) { return items[x & mask] < items[y & mask]; });
+  }
+  for (int64_t i = 0; i < n; ++i) store(i, static_cast<uint32_t>(items[found[i] & mask]));
+  return true;
+}
+
+// Finds the order of a row of words, stably: its places, or the numbers that `before` has at these. The
+// upper bits of words choose buckets, which have about one size if words are random.
+bool OrderWords(const Row& row, const uint32_t* words, const uint32_t* before, uint32_t* out,
+                uint64_t* items) {
+  int upper = 0;
+  while (upper < kWidest && row.n >> upper > int64_t{1} << kFewBits) ++upper;
+  const int64_t buckets = int64_t{1} << upper;
+  const auto bucket_of = [=](uint32_t word) { return uint64_t{word} << upper >> 32; };
+  const auto next = Allocate<uint32_t>(row.threads * buckets);  // by thread and bucket
+  if (!next) return false;
+  row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
+    uint32_t* const counts = next.get() + p * buckets;
+    std::fill(counts, counts + buckets, 0);
+    for (int64_t i = begin; i < end; ++i) ++counts[bucket_of(words[i])];
+  });
+  uint32_t start = 0;
+  for (int64_t i = 0; i < buckets; ++i) {
+    for (int64_t p = 0; p < row.threads; ++p) start += std::exchange(next[p * buckets + i], start);
+  }
+  row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
+    uint32_t* const places = next.get() + p * buckets;
+    for (int64_t i = begin; i < end; ++i) {
+      const uint32_t word = words[i];
+      items[places[bucket_of(word)]++] = uint64_t{word} << 32 | i;
+    }
+  });
+  std::atomic<bool> failed{false};
+  const uint32_t* const ends = next.get() + (row.threads - 1) * buckets;
+  const int64_t pieces = row.threads == 1 ? 1 : std::min(buckets, 8 * row.threads);
+  ForEach(row.pool, pieces, [&](int64_t piece) {
+    for (int64_t b = buckets * piece / pieces; b < buckets * (piece + 1) / pieces; ++b) {
+      const int64_t begin = b > 0 ? ends[b - 1] : 0, size = ends[b] - begin;
+      uint32_t* const to = out + begin;
+      if (size > 0 && !SortBucket(items + begin, size, upper, [=](int64_t i, uint32_t place) {
+            to[i] = before ? before[place] : place;
+          })) {
+        failed = true;
+      }
+    }
+  });
+  return !failed;
+}
+
+// Sorts 0, 1, ..., n - 1 by each of several arrays of words in turn.
+ffi::Error Order(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::Result<ffi::AnyBuffer> out) {
+  const int64_t rounds = args.size();
+  Leading leading;
+  Size length;
+  std::vector<const uint32_t*> words;
+  bool fits = Fits(*out, leading, length) && out->element_type() == ffi::S32 && rounds > 0;
+  for (int64_t i = 0; i < rounds && fits; ++i) {
+    const auto x = args.get<ffi::AnyBuffer>(i);
+    fits = x && Fits(*x, leading, length) && x->element_type() == ffi::U32;
+    if (fits) words.push_back(static_cast<const uint32_t*>(x->untyped_data()));
+  }
+  if (!fits || length >= int64_t{1} << 31) {
+    return ffi::Error::InvalidArgument(
+        "operands must be u32[.., n] of one shape, with n less than 2**31, and the result s32[.., n]");
+  }
+  const int64_t n = length, rows = leading.count();
+  if (n == 0 || rows == 0) return ffi::Error::Success();
+  const bool shared = n >= kShared;
+  const Row row{pool, n, shared ? std::max<int64_t>(1, pool.num_threads()) : 1};
+  const int64_t together = shared ? rows : std::max<int64_t>(1, kPiece / n);
+  std::atomic<bool> failed{false};
+  ForEach(pool, (rows + together - 1) / together, [&](int64_t piece) {
+    const auto other = Allocate<uint32_t>(rounds > 1 ? n : 1);
+    const auto items = Allocate<uint64_t>(n);
+    if (!other || !items) failed = true;
+    for (int64_t r = piece * together; r < std::min(rows, (piece + 1) * together); ++r) {
+      uint32_t* const found = static_cast<uint32_t*>(out->untyped_data()) + r * n;
+      const uint32_t* before = nullptr;
+      for (int64_t i = 0; i < rounds && !failed; ++i) {
+        uint32_t* const to = (rounds - i) % 2 != 0 ? found : other.get();  // the last in the result
+        if (!OrderWords(row, words[i] + r * n, before, to, items.get())) failed = true;
+        before = to;
+      }
+    }
+  });
+  return failed ? OutOfMemory() : ffi::Error::Success();
+}
+
 }  // namespace
 }  // namespace weft
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_order, weft::Order,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .RemainingArgs()
+                                  .Ret<xla::ffi::AnyBuffer>());
 
 // Turns vector instructions on or off, for tests. Returns true if they are on afterwards.
 extern "C" bool weft_sort_by_vectors(bool wanted) {
