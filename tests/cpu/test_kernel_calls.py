@@ -245,9 +245,6 @@ CALLS = {
     "or_nan": Call(
         "N[*b] i32[*b] -> N[*b] | N[*b,n] i32[*b] -> N[*b,n] | N[*b,m,n] i32[*b] -> N[*b,m,n]"
     ),
-    "order": Call(
-        " | ".join(" ".join(["u32[*b,n]"] * k) + " -> i32[*b,n]" for k in range(1, 6)), holds=SHORT
-    ),
     "pad": Call(
         "A[y,x] A[] -> A[i,j]",
         given(low=(1, 2)),

@@ -17,7 +17,7 @@ from weft import dtypes, lax, nn, random
 from weft.cpu import kernels
 from weft.errors import JaxRuntimeError
 from weft.primitives import sparse
-from weft.primitives.sort import find_places, partition_p, sort_rounds_p
+from weft.primitives.sort import find_places, partition_p
 from weft.primitives.tokens import keep_p
 
 pytestmark = pytest.mark.skipif(bool(kernels.load_kernels()), reason="the kernels are not built")
@@ -174,14 +174,6 @@ ROWS = {
     ),
     "keep": Row(
         "float32", lambda d: [d(3, 70), d(9)], lambda *xs: keep_p.bind(*xs), lambda *xs: xs
-    ),
-    "order": Row(
-        "uint32",
-        lambda d: [d(3, 900), d(3, 900)],
-        lambda *xs: sort_rounds_p.bind(*[(x > 1).astype(np.uint32) for x in xs]),
-        lambda x, y: np.take_along_axis(
-            *[np.argsort(z > 1, -1, kind="stable") for z in (x, y)], -1
-        ),
     ),
     "pad": Row(
         "float32",

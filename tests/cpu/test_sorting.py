@@ -6,9 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import NO_KERNELS, OVER_MESH, expect, show_prepared
-from tests.primitives.cases_sort import sort_in_turn
 from weft import lax
-from weft.primitives.sort import sort_rounds_p
 
 X = jnp.array([[3.0, 1.0, 2.0, 0.0], [5.0, 7.0, 6.0, 4.0], [8.0, 9.0, 11.0, 10.0]])
 
@@ -69,42 +67,6 @@ def test_programs_that_are_held_are_rewritten():
 def test_a_partition_without_kernels_is_a_sort():
     text = show_prepared(lambda x: jnp.partition(x, 1), X, target=NO_KERNELS)
     assert "partition" not in text and "write_packed_sort" in text
-
-
-WORDS = {
-    "random": lambda rng, shape: rng.integers(0, 2**32, shape),
-    "few": lambda rng, shape: rng.integers(0, 5, shape),
-    "equal": lambda rng, shape: np.full(shape, 2**32 - 1),
-    "alike in upper bits": lambda rng, shape: (7 << 20) + rng.integers(0, 1 << 9, shape),
-    "in buckets of all sizes": lambda rng, shape: 2 ** rng.uniform(0, 32, shape) - 1,
-}
-
-
-# Around the sizes of a bucket, of a bucket with indices, and from which on threads share a row.
-LENGTHS = [0, 1, 2, 49, 1023, 1024, 1025, 2049, 5000, 65_535, 65_537, 140_001]
-
-
-@pytest.mark.parametrize("shape", [*((n,) for n in LENGTHS), (3, 700), (2, 0), (0, 3)], ids=str)
-@pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_rounds_of_words_sort_stably(shape, rounds, rng):
-    sort = weft.jit(sort_rounds_p.bind)
-    for draw in WORDS.values():
-        words = [draw(rng, shape).astype(np.uint32) for _ in range(rounds)]
-        found = sort(*words)
-        assert found.dtype == np.int32
-        assert np.array_equal(found, sort_in_turn(*words))
-
-
-def test_random_orders_are_the_kernel_and_sorts_without_kernels():
-    draw = lambda key: weft.random.permutation(key, 3000)
-    key = weft.random.key(3)
-    assert show_prepared(draw, key).count("cpu_call[kernel=weft_order]") == 1
-    text = show_prepared(draw, key, target=NO_KERNELS)
-    assert text.count("write_packed_sort") == 2 and "cpu_call" not in text
-    with weft.config.scope(native=False):
-        plain = np.asarray(draw(key))
-    assert np.array_equal(draw(key), plain)
-    assert np.array_equal(np.sort(plain), np.arange(3000))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float64", "uint64"])

@@ -99,26 +99,6 @@ def among(members: list[int]) -> Case:
     )
 
 
-def sort_in_turn(*words: np.ndarray) -> np.ndarray:
-    """Sort 0, 1, ..., n - 1 by one array of words after another."""
-    places = np.broadcast_to(np.arange(words[0].shape[-1]), words[0].shape)
-    for w in words:
-        places = np.take_along_axis(places, np.argsort(w, -1, kind="stable"), -1)
-    return places.astype(np.int32)
-
-
-def in_turn(shape: Any, rounds: int, **more: Any) -> Case:
-    return Case(
-        sort.sort_rounds_p,
-        [shape] * rounds,
-        sort_in_turn,
-        dtypes="u32",
-        weak=None,
-        label=f"{rounds} rounds",
-        **more,
-    )
-
-
 KEYS = Arg((2, 6), values=[[2, 1, 2, 0, 1, 1], [0, 0, 2, 2, 1, 0]], dtype=np.int32)
 
 CASES = [
@@ -164,7 +144,5 @@ CASES = [
     find((3, 5), 2, 1),
     find((6, 2), 8, 0),
     among([1, 3, 1]),
-    in_turn((2, 6), 1),
-    in_turn((7,), 3, also=[((0,), (0,), (0,)), ((1,), (1,), (1,))]),
     among([*range(1, 80, 2)]),  # so many that no element is compared with all of them
 ]

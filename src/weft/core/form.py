@@ -14,7 +14,6 @@ class Form(enum.Enum):
     POWER = "a power, by default the square, as products"
     COMPLEMENT = "one minus a square, as a product"
     SORT = "a sort of rows by their first arrays"
-    ROUNDS = "the order of numbers that are sorted by several rows of words in turn"
     PARTITION = "a partition of rows about an element"
     TOP_K = "the largest elements of rows"
     RANKS = "the elements of rows that a sort would put at some places"

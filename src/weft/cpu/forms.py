@@ -26,7 +26,6 @@ FORMS = {
     Form.POWER: "rounding.choose_power",
     Form.COMPLEMENT: "rounding.choose_complement",
     Form.SORT: "sorting.choose_sort",
-    Form.ROUNDS: "sorting.choose_rounds",
     Form.PARTITION: "sorting.choose_partition",
     Form.TOP_K: "sorting.choose_top_k",
     Form.PLACES: "sorting.choose_places",

@@ -63,21 +63,14 @@ def choose_sort(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
     if avals[0].size == 0:
         return None
     if scope.target.kernels and all(map(has_native_order, keys)):
-        return lambda *xs: call_along_rows("weft_sort", xs, avals, axis, {"num_keys": count})
+        attributes = {"num_keys": count}
+        return lambda *xs: call_along_rows("weft_sort", xs, avals, axis, attributes)
     simple = dtypes.is_integer(keys[0].dtype) and dtypes.itemsize_bits(keys[0].dtype) >= 8
     if count > 1 or (simple and len(avals) == 1) or dtypes.is_complex(keys[0].dtype):
         return None
     if dtypes.itemsize_bits(keys[0].dtype) > 32 or not is_below(keys[0].size, 2**31):
         return None
     return lambda *xs: apply_formula(write_packed_sort, xs, avals, axis)
-
-
-def choose_rounds(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
-    """Sort by rounds of words by the kernel, else by sorts, which may have a form of its own."""
-    prim: Any = eqn.primitive
-    if not scope.target.kernels or not is_below(eqn.invars[0].aval.shape[-1], 2**31):
-        return prim.sort_in_turn
-    return lambda *words: call_kernel("weft_order", words, [v.aval for v in eqn.outvars])
 
 
 def write_packed_sort(hlo: Any, *args: Any) -> list:

@@ -337,7 +337,6 @@ RULES: dict[type, Callable[[Eqn], list[Line]]] = {
 }
 # Rules by form, of primitives in later layers.
 FORMS: dict[Form, Callable[[Eqn], list[Line]]] = {
-    Form.ROUNDS: lambda eqn: lines_before(eqn, 1),
     Form.RANKS: lambda eqn: lines_before(eqn, 1),
     Form.MEMBERS: lambda eqn: [Line((0, None), (0,))],
 }

@@ -7,9 +7,6 @@
 // finishes. Short rows are sorted by insertion. A long row is first split into buckets by its
 // highest digit, and threads sort the buckets. Elements that are their own keys are sorted with
 // vector instructions (vector_sort.h).
-//
-// weft_order finds the order of a row that is sorted by random words, several times: a random
-// permutation.
 
 #include <numeric>
 #include <utility>
@@ -516,131 +513,8 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
   return failed ? OutOfMemory() : ffi::Error::Success();
 }
 
-// --- random orders -----------------------------------------------------------------------------
-
-constexpr int kFewBits = 10;    // of the size of a bucket of random words: it is sorted in the L1 cache
-constexpr int kIndexBits = kFewBits + 1;  // of an index in a bucket, that shares 32 bits with a word
-constexpr int64_t kShared = 1 << 16;      // from this length on all threads sort one row
-
-// Sorts n items, words whose `upper` bits are equal and, in the lower half, places. Calls store(i, place)
-// for the i-th of them in order. Returns false if allocation fails.
-template <class Store>
-bool SortBucket(uint64_t* items, int64_t n, int upper, const Store& store) {
-  constexpr int64_t kMost = int64_t{1} << kIndexBits;
-  if (n > kMost) {
-    const auto other = Allocate<uint64_t>(n);
-    if (!other) return false;
-    const uint64_t* const found = SortItems(items, other.get(), n);
-    for (int64_t i = 0; i < n; ++i) store(i, static_cast<uint32_t>(found[i]));
-    return true;
-  }
-  uint32_t some[kMost], others[kMost];  // indices, below the upper ones of the remaining bits of words
-  constexpr uint32_t mask = kMost - 1;
-  for (int64_t i = 0; i < n; ++i) some[i] = ((items[i] >> 32 << upper) & ~mask) | i;
-  uint32_t* const found = SortItems(some, others, n);
-  const auto are_alike = [=](int64_t i, int64_t j) { return (found[i] ^ found[j]) <= mask; };
-  uint32_t alike = 0;
-  for (int64_t i = 1; i < n; ++i) alike += are_alike(i, i - 1);
-  for (int64_t i = 0, end; alike > 0 && i < n; i = end) {  // the lowest bits of words decide
-    for (end = i + 1; end < n && are_alike(i, end); ++end) --alike;
-    if (end - i == 1) continue;
-    std::sort(found + i, found + end,
-              [=](uint32_t x, uint32_t y) { return items[x & mask] < items[y & mask]; });
-  }
-  for (int64_t i = 0; i < n; ++i) store(i, static_cast<uint32_t>(items[found[i] & mask]));
-  return true;
-}
-
-// Finds the order of a row of words, stably: its places, or the numbers that `before` has at these. The
-// upper bits of words choose buckets, which have about one size if words are random.
-bool OrderWords(const Row& row, const uint32_t* words, const uint32_t* before, uint32_t* out,
-                uint64_t* items) {
-  int upper = 0;
-  while (upper < kWidest && row.n >> upper > int64_t{1} << kFewBits) ++upper;
-  const int64_t buckets = int64_t{1} << upper;
-  const auto bucket_of = [=](uint32_t word) { return uint64_t{word} << upper >> 32; };
-  const auto next = Allocate<uint32_t>(row.threads * buckets);  // by thread and bucket
-  if (!next) return false;
-  row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
-    uint32_t* const counts = next.get() + p * buckets;
-    std::fill(counts, counts + buckets, 0);
-    for (int64_t i = begin; i < end; ++i) ++counts[bucket_of(words[i])];
-  });
-  uint32_t start = 0;
-  for (int64_t i = 0; i < buckets; ++i) {
-    for (int64_t p = 0; p < row.threads; ++p) start += std::exchange(next[p * buckets + i], start);
-  }
-  row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
-    uint32_t* const places = next.get() + p * buckets;
-    for (int64_t i = begin; i < end; ++i) {
-      const uint32_t word = words[i];
-      items[places[bucket_of(word)]++] = uint64_t{word} << 32 | i;
-    }
-  });
-  std::atomic<bool> failed{false};
-  const uint32_t* const ends = next.get() + (row.threads - 1) * buckets;
-  const int64_t pieces = row.threads == 1 ? 1 : std::min(buckets, 8 * row.threads);
-  ForEach(row.pool, pieces, [&](int64_t piece) {
-    for (int64_t b = buckets * piece / pieces; b < buckets * (piece + 1) / pieces; ++b) {
-      const int64_t begin = b > 0 ? ends[b - 1] : 0, size = ends[b] - begin;
-      uint32_t* const to = out + begin;
-      if (size > 0 && !SortBucket(items + begin, size, upper, [=](int64_t i, uint32_t place) {
-            to[i] = before ? before[place] : place;
-          })) {
-        failed = true;
-      }
-    }
-  });
-  return !failed;
-}
-
-// Sorts 0, 1, ..., n - 1 by each of several arrays of words in turn.
-ffi::Error Order(ffi::ThreadPool pool, ffi::RemainingArgs args, ffi::Result<ffi::AnyBuffer> out) {
-  const int64_t rounds = args.size();
-  Leading leading;
-  Size length;
-  std::vector<const uint32_t*> words;
-  bool fits = Fits(*out, leading, length) && out->element_type() == ffi::S32 && rounds > 0;
-  for (int64_t i = 0; i < rounds && fits; ++i) {
-    const auto x = args.get<ffi::AnyBuffer>(i);
-    fits = x && Fits(*x, leading, length) && x->element_type() == ffi::U32;
-    if (fits) words.push_back(static_cast<const uint32_t*>(x->untyped_data()));
-  }
-  if (!fits || length >= int64_t{1} << 31) {
-    return ffi::Error::InvalidArgument(
-        "operands must be u32[.., n] of one shape, with n less than 2**31, and the result s32[.., n]");
-  }
-  const int64_t n = length, rows = leading.count();
-  if (n == 0 || rows == 0) return ffi::Error::Success();
-  const bool shared = n >= kShared;
-  const Row row{pool, n, shared ? std::max<int64_t>(1, pool.num_threads()) : 1};
-  const int64_t together = shared ? rows : std::max<int64_t>(1, kPiece / n);
-  std::atomic<bool> failed{false};
-  ForEach(pool, (rows + together - 1) / together, [&](int64_t piece) {
-    const auto other = Allocate<uint32_t>(rounds > 1 ? n : 1);
-    const auto items = Allocate<uint64_t>(n);
-    if (!other || !items) failed = true;
-    for (int64_t r = piece * together; r < std::min(rows, (piece + 1) * together); ++r) {
-      uint32_t* const found = static_cast<uint32_t*>(out->untyped_data()) + r * n;
-      const uint32_t* before = nullptr;
-      for (int64_t i = 0; i < rounds && !failed; ++i) {
-        uint32_t* const to = (rounds - i) % 2 != 0 ? found : other.get();  // the last in the result
-        if (!OrderWords(row, words[i] + r * n, before, to, items.get())) failed = true;
-        before = to;
-      }
-    }
-  });
-  return failed ? OutOfMemory() : ffi::Error::Success();
-}
-
 }  // namespace
 }  // namespace weft
-
-XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_order, weft::Order,
-                              xla::ffi::Ffi::Bind()
-                                  .Ctx<xla::ffi::ThreadPool>()
-                                  .RemainingArgs()
-                                  .Ret<xla::ffi::AnyBuffer>());
 
 // Turns vector instructions on or off, for tests. Returns true if they are on afterwards.
 extern "C" bool weft_sort_by_vectors(bool wanted) {

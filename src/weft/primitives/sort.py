@@ -230,50 +230,6 @@ def sort(
     return tuple(outs) if several else outs[0]
 
 
-class SortRounds(layout.LeadingBatch):
-    """The numbers 0, 1, ..., n - 1, sorted stably by several arrays of words in turn.
-
-    Words belong to positions: those of the second array to the result of the first sort. If words
-    are random, so is the order, up to a bias from words that are equal in all arrays.
-
-    Shapes: words (..., n) each, to (..., n). Dtypes: uint32; the result is int32, or int64 where n
-    needs it. Source: weft.
-    """
-
-    name = "sort_rounds"
-    form = Form.ROUNDS
-    elements = Elements.CHOSEN
-    cost = Cost.TRANSCENDENTAL
-    core_rank = 1
-
-    def abstract_eval(self, *words):
-        families.check_equal_shapes(self.name, words)
-        if not words[0].ndim:
-            raise ShapeError(f"{self.name}: words must have an axis; got {words[0]}.")
-        if any(w.dtype != np.uint32 for w in words):
-            raise DtypeError(f"{self.name}: words must be uint32; got {words[0]}.")
-        return [ShapedArray(words[0].shape, index_dtype(INT32, words[0].shape[-1]))]
-
-    def lower(self, hlo, *words):
-        return lower_jaxpr(hlo, stage_whole(self.sort_in_turn, [w.aval for w in words]), words)
-
-    def jvp(self, primals, tangents):
-        outs = self.apply(*primals)
-        return outs, families.zero_tangents(outs)
-
-    def sort_in_turn(self, *words: Any) -> list:
-        """Return the result by one sort after another."""
-        (out,) = self.abstract_eval(*map(typeof, words))
-        axis = out.ndim - 1
-        places = broadcasted_iota(out.dtype, out.shape, axis)
-        for w in words:
-            _, places = sort((w, places), axis)
-        return [places]
-
-
-sort_rounds_p = SortRounds()
-
-
 def sort_key_val(
     keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from weft.numpy.promotion import as_array, axis_of, shape_of
 from weft.primitives.elementwise import add, clamp, mul, rem, sub
 from weft.primitives.layout import broadcast_to_rank, convert, iota, literal, zeros
 from weft.primitives.reshard import compute_freely
-from weft.primitives.sort import sort, sort_rounds_p, top_k
+from weft.primitives.sort import sort, top_k
 from weft.random import sampling
 from weft.random.continuous import draw_gumbel
 from weft.random.keys import Words, draw_bits, read_one_key, split_pair
@@ -148,10 +148,17 @@ def draw_order(key: Words, count: int) -> Any:
     As `shuffle_lines` orders them; but no round waits for another, so all are sorted side by side.
     """
     dtype = dtypes.default_int()
+    narrow = np.dtype(np.int32) if count <= 2**31 else dtype
     rounds = draw_rounds(key, (count,))
+    numbers = iota(narrow, count)
     if not rounds:
-        return iota(dtype, count)
-    return convert(sort_rounds_p.apply(*rounds)[0], dtype)
+        return convert(numbers, dtype)
+    places = jnp.broadcast_to(numbers, (len(rounds), count))
+    _, places = sort((jnp.stack(rounds), places), 1)
+    order = places[0]
+    for i in range(1, len(rounds)):
+        order = jnp.take(order, places[i], unique_indices=True, mode="clip")
+    return convert(order, dtype)
 
 
 @operation(static=("count", "axis", "independent"), name="permutation")
