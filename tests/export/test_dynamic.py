@@ -10,7 +10,7 @@ import weft
 import weft.numpy as jnp
 from tests import settings
 from tests.export.c.rows import list_rows
-from weft import export, image, lax, nn
+from weft import export, image, lax, nn, random
 from weft.errors import InconclusiveDimensionOperation, IndexingError, ShapeError
 from weft.export.c.compiler import WARNINGS
 from weft.scipy import linalg
@@ -233,6 +233,12 @@ def rows(x):
     return jnp.cos(x)[:, None, None] * jnp.arange(20.0).reshape(5, 4)
 
 
+def weigh(f):
+    """A sum of the results of a function, each with a weight of its own."""
+    return lambda x: jnp.vdot(y := f(x), jnp.arange(1.0, y.size + 1))
+
+
+KEY = random.key(0)
 METHODS = ("nearest", "linear", "cubic", "lanczos3", "cubic-pytorch", "area")
 
 OF_A_VECTOR = {
@@ -259,6 +265,22 @@ OF_A_VECTOR = {
         jnp.cumsum(x.astype(int)), jnp.cumprod(x.astype(int)), lax.cummax(x.astype(int)),
         lax.cumlogsumexp(x), lax.cumsum(x.astype(int), reverse=True),
     ],
+    "derivatives of running reductions": lambda x: [
+        weft.grad(weigh(f))(x) for f in (
+            jnp.prod, jnp.cumprod, lax.cummax, lambda x: lax.cummin(x, reverse=True),
+            lax.cumlogsumexp, lambda x: lax.cumprod(x, reverse=True),
+            lambda x: lax.reduce(x, np.float32(0), lambda a, b: a + b + a * b, (0,)),
+        )
+    ],
+    "random orders": lambda x: [
+        *[random.permutation(KEY, y) for y in (x.shape[0], x, jnp.outer(x, x))],
+        random.permutation(KEY, jnp.outer(x, x), axis=1, independent=True),
+        random.choice(KEY, x.shape[0]), random.choice(KEY, x, (3,)),
+        random.choice(KEY, x.shape[0], x.shape, replace=False),
+        random.choice(KEY, x, (1,), replace=False, p=nn.softmax(x)), random.categorical(KEY, x),
+        random.key_data(random.split(KEY, x.shape[0])), random.randint(KEY, (4,), 0, x.shape[0]),
+    ],
+    "samples": lambda x: [random.gamma(KEY, x + 1), random.poisson(KEY, x + 1)],
     "calculus": lambda x: [
         jnp.diff(x), jnp.trapezoid(x), jnp.interp(x, jnp.sort(x), x), jnp.ediff1d(x),
     ],
@@ -313,6 +335,40 @@ def test_functions_of_a_vector_of_a_symbolic_size(name):
         for a, b in zip(got, want, strict=True):
             assert (a.shape, a.dtype) == (b.shape, b.dtype)
             np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_orders_need_more_rounds_of_larger_sizes():
+    """Up to 1625 elements are sorted once, more twice; gathered samples begin at 1024."""
+    f = weft.jit(lambda x: (random.permutation(KEY, x.shape[0]), random.gamma(KEY, x + 1)))
+    found = export.export(f)(*sized("n"))
+    for n in (1025, 1625, 1626):
+        x = np.linspace(0, 2, n, dtype=np.float32)
+        for a, b in zip(found.call(x), f(x), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("f", "match"),
+    [
+        (
+            lambda x: lax.top_k(x, x.shape[0]),
+            r"chlo.top_k must have a number as k; got the symbolic",
+        ),
+        (lambda x: linalg.hessenberg(jnp.outer(x, x)), r"must have a number as high; got the symb"),
+    ],
+)
+def test_sizes_that_have_to_be_numbers(f, match):
+    with pytest.raises(InconclusiveDimensionOperation, match=match):
+        export.export(weft.jit(f))(*sized("n"))
+
+
+def test_sizes_as_values_of_64_bits():
+    def f(x):
+        with weft.enable_x64(True):
+            return (jnp.arange(3) * x.shape[0]).astype(np.float32) + x[0]
+
+    found = export.export(weft.jit(f))(*sized("n"))
+    np.testing.assert_array_equal(found.call(np.ones(5, np.float32)), [1, 6, 11])
 
 
 NEED_TWO = {
@@ -460,7 +516,8 @@ def test_what_symbolic_shapes_do_not_say():
 def test_a_size_in_a_program():
     jaxpr = weft.make_jaxpr(lambda x: (x * x.shape[0]).reshape(-1))(*sized("b, 3"))
     text = str(jaxpr)
-    assert "a:f32[b,3]" in text and "i32[] = dim_as_value[dim=b]" in text and "f32[3*b]" in text
+    assert "a:f32[b,3]" in text and "f32[3*b]" in text
+    assert "i32[] = dim_as_value[dim=b dtype=int32]" in text
 
 
 def test_places_taken_out_of_a_symbolic_axis():

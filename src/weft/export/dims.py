@@ -47,26 +47,31 @@ _DEPTH = 3  # of constraints that are used one after another to bound an express
 
 
 class DimAsValue(Primitive):
-    """A symbolic size as a scalar of the dtype of Python's integers, which is weak."""
+    """A symbolic size as a scalar of an integer dtype, which is weak."""
 
     name = "dim_as_value"
 
-    def abstract_eval(self, *, dim):
-        return [python_scalar_aval(0)]
+    def abstract_eval(self, *, dim, dtype):
+        return [ShapedArray((), dtype, weak_type=True)]
 
-    def impl(self, *, dim):
-        return [dim.__index__()]
+    def impl(self, *, dim, dtype):
+        return [dtype.type(dim.__index__())]
 
-    def element(self, i, *, dim):
-        return [Number(dim, python_scalar_aval(0).dtype)]
+    def element(self, i, *, dim, dtype):
+        return [Number(dim, dtype)]
 
-    def lower(self, hlo, *, dim):
-        (aval,) = self.abstract_eval(dim=dim)
+    def lower(self, hlo, *, dim, dtype):
+        (aval,) = self.abstract_eval(dim=dim, dtype=dtype)
         write = getattr(hlo, "size_value", lambda size: hlo.constant(size.__index__(), aval))
-        return [hlo.convert(write(dim), aval.dtype)]
+        return [hlo.convert(write(dim), dtype)]
 
 
 dim_as_value_p = DimAsValue()
+
+
+def value_of_size(dim: Any) -> Any:
+    """Return a symbolic size as a scalar of the dtype that Python's integers have here."""
+    return dim_as_value_p.apply(dim=dim, dtype=python_scalar_aval(0).dtype)[0]
 
 
 class Dim(SymbolicSize):
@@ -95,7 +100,8 @@ class Dim(SymbolicSize):
         return python_scalar_aval(0)
 
     def stage(self, trace: Any) -> Any:
-        return trace.process(dim_as_value_p, (), {"dim": self})[0]
+        params = {"dim": self, "dtype": python_scalar_aval(0).dtype}
+        return trace.process(dim_as_value_p, (), params)[0]
 
     def choose(self, other: Size, kind: str) -> Size:
         return choose_size(self, other, kind)
@@ -103,8 +109,11 @@ class Dim(SymbolicSize):
     def is_below(self, limit: int) -> bool:
         return bool(find_order(self, limit, "<"))
 
+    def is_decided(self) -> bool:
+        return self.scope.compared is not None  # those of padding (padding/call.py)
+
     def __jax_array__(self) -> Any:
-        return dim_as_value_p.apply(dim=self)[0]
+        return value_of_size(self)
 
     # -- arithmetic ---------------------------------------------------------------------------
 

@@ -21,6 +21,8 @@ from weft.primitives.lapack_shapes import PREFIXES
 from weft.xla.hlo import Builder, Value
 
 _SIZES = re.compile(r"(array<i64: |dense<\[)[^>]*[A-Za-z]")  # an attribute with symbolic sizes
+# An integer of an attribute that is a symbolic size, as in `k = n : i64`.
+_INTEGER = re.compile(r"(?:^|[{,] *)(?:(\w+) = )?([^={}<>\"\[\]]*[A-Za-z][^={}<>\"\[\]]*) : i\d+")
 INT = ShapedArray((), np.dtype(np.int32))
 
 
@@ -154,7 +156,12 @@ class DynamicBuilder(Builder):
                 discardable = {**(discardable or {}), **told}
             elif name in REWRITES:
                 name, attrs = REWRITES[name](self, operands, out_avals[0], dict(attrs))
-            for text in attrs.values():
+            for attr, text in attrs.items():
+                if symbolic := _INTEGER.search(text):
+                    raise InconclusiveDimensionOperation(
+                        f"export: {name} must have a number as {symbolic[1] or attr}; got the "
+                        f"symbolic size {symbolic[2]}. Hint: a size that is known."
+                    )
                 if _SIZES.match(text):
                     listed = ", ".join([str(v.aval) for v in operands])
                     raise InconclusiveDimensionOperation(

@@ -21,6 +21,7 @@ from weft.random import sampling
 from weft.random.continuous import draw_gumbel
 from weft.random.keys import Words, draw_bits, read_one_key, split_pair
 from weft.run.operation import operation
+from weft.util import SymbolicSize, is_below
 from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape, ShardingLike
 
 __all__ = ["categorical", "choice", "permutation", "randint"]
@@ -128,17 +129,29 @@ def randint(
 def shuffle_lines(key: Words, x: Any, axis: int) -> Any:
     """The elements along an axis in random order, each line in its own: sorted by random words."""
     shape = typeof(x).shape
-    for words in draw_rounds(key, shape):
-        _, x = sort((words, x), axis)
+    for words, needed in draw_rounds(key, shape):
+        _, y = sort((words, x), axis)
+        x = y if needed is True else jnp.where(needed, y, x)
     return x
 
 
-def draw_rounds(key: Words, shape: tuple[int, ...]) -> list:
-    """Draw words for rounds of sorting: enough rounds that equal words are unlikely to matter."""
-    size, rounds = max(1, math.prod(shape)), []
-    for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
+# The largest sizes for which equal words are unlikely to matter after 0, 1 and 2 rounds of sorting:
+# the cube of the size is at most (2**32 - 1) to the power of the number of rounds.
+ROUND_LIMITS = (1, 1625, 2642245)
+
+
+def draw_rounds(key: Words, shape: tuple[int, ...]) -> list[tuple[Any, Any]]:
+    """Draw words for rounds of sorting: enough rounds that equal words are unlikely to matter.
+
+    With each round comes True, or a traced condition for it, which depends on a symbolic size.
+    """
+    size, rounds = math.prod(shape), []
+    for limit in ROUND_LIMITS:
+        if is_below(size, limit + 1):
+            break
         key, other = split_pair(key)
-        rounds.append(draw_bits(other, shape, 32))
+        needed = jnp.asarray(size) > limit if isinstance(size, SymbolicSize) else True
+        rounds.append((draw_bits(other, shape, 32), needed))
     return rounds
 
 
@@ -148,16 +161,17 @@ def draw_order(key: Words, count: int) -> Any:
     As `shuffle_lines` orders them; but no round waits for another, so all are sorted side by side.
     """
     dtype = dtypes.default_int()
-    narrow = np.dtype(np.int32) if count <= 2**31 else dtype
+    narrow = np.dtype(np.int32) if is_below(count, 2**31 + 1) else dtype
     rounds = draw_rounds(key, (count,))
     numbers = iota(narrow, count)
     if not rounds:
         return convert(numbers, dtype)
     places = jnp.broadcast_to(numbers, (len(rounds), count))
-    _, places = sort((jnp.stack(rounds), places), 1)
+    _, places = sort((jnp.stack([words for words, _ in rounds]), places), 1)
     order = places[0]
-    for i in range(1, len(rounds)):
-        order = jnp.take(order, places[i], unique_indices=True, mode="clip")
+    for i, (_, needed) in enumerate(rounds[1:], 1):
+        further = jnp.take(order, places[i], unique_indices=True, mode="clip")
+        order = further if needed is True else jnp.where(needed, further, order)
     return convert(order, dtype)
 
 
@@ -223,12 +237,14 @@ def permutation(
     return permute(key, x, None, axis_of("permutation", axis, x.ndim), bool(independent))
 
 
-def read_population(op: str, x: Any) -> tuple[int | None, Any]:
+def read_population(op: str, x: Any) -> tuple[Any, Any]:
     """Return how many numbers from 0 an integer stands for, or None and the given array."""
     if isinstance(x, int | np.integer):
         if x < 0:
             raise ShapeError(f"{op}: the number must not be negative; got {x}.")
         return int(x), None
+    if isinstance(x, SymbolicSize):
+        return x, None
     x = as_array(x, op)
     if x.ndim:
         return None, x

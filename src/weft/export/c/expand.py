@@ -24,7 +24,7 @@ from weft.core.source import inner_source, source_location
 from weft.core.stage import stage, stage_closed
 from weft.core.trace import current
 from weft.export.c.kinds import has_kind
-from weft.export.dims import Dim, Size, dim_as_value_p
+from weft.export.dims import Dim, Size, value_of_size
 from weft.export.recorder import Recorder, Region, read_dims, read_numbers
 from weft.export.solving import find_scope
 from weft.export.specs import read_sizes
@@ -140,7 +140,7 @@ class PrimitiveRecorder(Recorder):
 
     def size_value(self, size: Dim) -> Value:
         """Return a symbolic size as a scalar."""
-        return self.hold(dim_as_value_p.apply(dim=size)[0])
+        return self.hold(value_of_size(size))
 
     def shape_value(self, sizes: Sequence[Size]) -> Value:
         """Return sizes as a vector."""
