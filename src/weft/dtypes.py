@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-from string import ascii_lowercase
 from typing import Any, Protocol, TypeAlias
 
 import ml_dtypes
@@ -126,7 +125,7 @@ _SHORT = {dtype: _short(dtype.name) for dtype in _KIND_OF} | {float0: "float0"}
 _LONG = {short: dtype for dtype, short in _SHORT.items()}
 # float0 has one value, so any bit will do: XLA has no type of size zero.
 _HLO = {dtype: _hlo(dtype.name) for dtype in _KIND_OF} | {float0: "i1"}
-_BITS = {dtype: int(dtype.name.partition("_")[0].strip(ascii_lowercase) or 8) for dtype in _KIND_OF}
+_BITS = {d: int("".join(filter(str.isdigit, d.name.partition("_")[0])) or 8) for d in _KIND_OF}
 PACKED = frozenset(dtype for dtype, bits in _BITS.items() if bits < 8)  # XLA packs the elements
 _SHORT_FLOATS = frozenset(
     d for d, bits in _BITS.items() if bits < 32 and _KIND_OF[d] is np.floating

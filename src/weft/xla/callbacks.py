@@ -9,8 +9,8 @@ primitives with callbacks.
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -146,6 +146,7 @@ def wrap_error(error: BaseException) -> BaseException:
     """Return the error to raise for an error of a callback: itself, or JAX's if asked for."""
     if not config.wrap_callback_errors or not isinstance(error, Exception):
         return error
+    traceback = importlib.import_module("traceback")  # takes 3 ms of the import of weft otherwise
     text = "".join(traceback.format_exception(error)).strip()
     return JaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {text}")
 
