@@ -394,6 +394,23 @@ def test_derivatives_are_finite_at_edges_and_beyond(name):
             assert not np.isnan(slope).any(), (name, chosen, points, slope)
 
 
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("stats.gamma.logpdf", (1.5, 2.5)),
+        ("stats.t.logpdf", (0.5, 3.0)),
+        ("stats.beta.logpdf", (0.3, 1.5, 2.5)),
+        ("stats.binom.logpmf", (3.0, 9.0, 0.3)),
+        ("stats.truncnorm.logcdf", (0.5, -1.0, 2.0)),
+        ("special.rel_entr", (0.5, 0.3)),
+    ],
+)
+def test_no_infinity_is_made_where_it_is_not_the_result(name, args):
+    fun = functools.reduce(getattr, name.split("."), weft.scipy)
+    with weft.config.scope(debug_infs=True, debug_nans=True):
+        assert np.isfinite(grad(fun)(*args))
+
+
 def test_under_vmap_and_jit():
     x, a = jnp.linspace(0.1, 3, 6).reshape(2, 3), jnp.array([1.0, 2.0])
     want = stats.gamma.logcdf(x, a[:, None])

@@ -297,7 +297,9 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     none = (p == 0) & (q >= 0)
     out = multiply_log_ratio_p.apply(pick(positive, p, 1), pick(positive, q, 1))[0]
     undefined = (p != p) | (q != q)
-    return pick(undefined, p + q, pick(positive, out, pick(none, 0, INF)))
+    finite = pick(positive, out, 0)
+    # INF is the last choice but NaN, so that `debug_infs` finds none where it is not the result.
+    return pick(undefined, p + q, pick(positive | none, finite, INF))
 
 
 def log1mexp(x: Any) -> Any:

@@ -409,7 +409,7 @@ def edge_share(x: Any, edge: Any, a: Any, b: Any) -> Any:
 
 def truncnorm_logcdf(x: Any, a: Any, b: Any) -> Any:
     log = lambda x: log_normal_share((a, x), (x, b), a, b)
-    beyond = jnp.where(x >= b, jnp.log1p(edge_share(x, b, a, b)), -INF)
+    beyond = jnp.where(x <= a, -INF, jnp.log1p(edge_share(x, b, a, b)))
     return evaluate_inside((x > a) & (x < b), log, x, jnp.clip(0, a, b), beyond)
 
 

@@ -61,8 +61,10 @@ def log_poisson(a: Any, x: Any, counts: bool = False) -> Any:
     for c in reversed(_STIRLING):
         series = c + series / (high * high)
     saddle = -(series / high + deviance(high, safe)) - 0.5 * (LOG_2PI + jnp.log(high))
-    at_zero = jnp.where(a == 0, -x, jnp.where(a > 0, -jnp.inf, jnp.inf))
-    return jnp.where(positive, jnp.where(big, saddle, direct), at_zero)
+    finite = jnp.where(positive, jnp.where(big, saddle, direct), -x)
+    # An infinity is the outermost choice, so that there is none where it is not the result.
+    below = jnp.where(~positive & (a < 0), jnp.inf, finite)
+    return jnp.where(~positive & (a > 0), -jnp.inf, below)
 
 
 def replace_edge(at_edge: Any, log: Callable, x: Any, inner: Any, edge: Callable) -> Any:
