@@ -233,11 +233,6 @@ def rows(x):
     return jnp.cos(x)[:, None, None] * jnp.arange(20.0).reshape(5, 4)
 
 
-def weigh(f):
-    """A sum of the results of a function, each with a weight of its own."""
-    return lambda x: jnp.vdot(y := f(x), jnp.arange(1.0, y.size + 1))
-
-
 KEY = random.key(0)
 METHODS = ("nearest", "linear", "cubic", "lanczos3", "cubic-pytorch", "area")
 
@@ -264,13 +259,6 @@ OF_A_VECTOR = {
     "running": lambda x: [
         jnp.cumsum(x.astype(int)), jnp.cumprod(x.astype(int)), lax.cummax(x.astype(int)),
         lax.cumlogsumexp(x), lax.cumsum(x.astype(int), reverse=True),
-    ],
-    "derivatives of running reductions": lambda x: [
-        weft.grad(weigh(f))(x) for f in (
-            jnp.prod, jnp.cumprod, lax.cummax, lambda x: lax.cummin(x, reverse=True),
-            lax.cumlogsumexp, lambda x: lax.cumprod(x, reverse=True),
-            lambda x: lax.reduce(x, np.float32(0), lambda a, b: a + b + a * b, (0,)),
-        )
     ],
     "random orders": lambda x: [
         *[random.permutation(KEY, y) for y in (x.shape[0], x, jnp.outer(x, x))],

@@ -109,9 +109,6 @@ class Dim(SymbolicSize):
     def is_below(self, limit: int) -> bool:
         return bool(find_order(self, limit, "<"))
 
-    def is_decided(self) -> bool:
-        return self.scope.compared is not None  # those of padding (padding/call.py)
-
     def __jax_array__(self) -> Any:
         return value_of_size(self)
 

@@ -23,14 +23,7 @@ from weft.primitives.expr import Expr
 from weft.primitives.kernels import Called, Kernel
 from weft.primitives.layout import convert, literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
-from weft.primitives.slicing import (
-    LARGEST_SIZE,
-    concatenate,
-    fill_to_power,
-    pad,
-    reduce_in_steps,
-    slice_in_dim,
-)
+from weft.primitives.slicing import concatenate, fill_to_power, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p, logistic
 from weft.util import SymbolicSize, is_below
 from weft.xla.lower import lower_jaxpr
@@ -86,11 +79,10 @@ class Cumulative(families.ByCombination, families.AlongAxis):
         (out,) = self.apply(x, axis=axis, reverse=reverse)
         pair = [rev(x, (axis,)), rev(t, (axis,))] if reverse else [x, t]
         n = typeof(x).shape[axis]
-        decided = isinstance(n, SymbolicSize) and n.is_decided()
-        if decided:  # halving takes fewer operations than steps for all sizes
+        if isinstance(n, SymbolicSize):
             pair = [fill_to_power(y, axis, 0) for y in pair]
         _, dot = reduce_running(self.step, pair, (axis, axis))
-        if decided:
+        if isinstance(n, SymbolicSize):
             dot = slice_in_dim(dot, 0, n, axis=axis)
         return [out], [rev(dot, (axis,)) if reverse else dot]
 
@@ -110,8 +102,6 @@ def reduce_running(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) ->
     `combine(lefts, rights)` is associative; it is applied 2 log2(n) times to 2 n elements in all.
     """
     n = typeof(xs[0]).shape[axes[0]]
-    if isinstance(n, SymbolicSize) and not n.is_decided():
-        return reduce_in_steps(combine, xs, axes)
     if n < 2:
         return list(xs)
 
@@ -158,6 +148,9 @@ def running_dtype(dtype: np.dtype) -> np.dtype:
     """
     narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
     return np.dtype(np.float32) if narrow else dtype
+
+
+LARGEST_SIZE = 2**31  # of an axis; what an index in int32 can name
 
 
 def run_by_shifts(

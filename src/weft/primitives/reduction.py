@@ -50,7 +50,7 @@ from weft.primitives.elementwise import (
 from weft.primitives.elementwise import complex as join_parts
 from weft.primitives.expr import Expr, order_bits
 from weft.primitives.reshard import lay_out
-from weft.primitives.slicing import concatenate, fill_to_power, reduce_in_steps, slice_in_dim
+from weft.primitives.slicing import concatenate, fill_to_power, slice_in_dim
 from weft.pytrees import flatten, unflatten
 from weft.util import SymbolicSize, check_function, is_below, memoize, unzip2
 from weft.xla.hlo import i64s
@@ -236,8 +236,7 @@ class Product(Reduction):
         if typeof(x).size == 0:
             return [out], [layout.zeros(typeof(out))]
         pair = join_axes(axes, x, t)
-        n = typeof(pair[0]).shape[0]
-        if isinstance(n, SymbolicSize) and n.is_decided():
+        if isinstance(typeof(pair[0]).shape[0], SymbolicSize):
             pair = [fill_to_power(y, 0, value) for y, value in zip(pair, (1, 0), strict=True)]
         _, dot = reduce_in_pairs(multiply_pairs, pair)
         return [out], [layout.reshape(dot, shape)]
@@ -261,12 +260,8 @@ def join_axes(axes: Sequence[int], *arrays: Any) -> list:
 def reduce_in_pairs(combine: Callable, xs: Sequence[Any]) -> list:
     """Reduce lists of arrays along their first axis, not empty, which stays with size 1.
 
-    `combine(lefts, rights)` is associative; it is applied to neighbours, log2(n) times. If n is
-    symbolic, the result is the last of the running reduction.
+    `combine(lefts, rights)` is associative; it is applied to neighbours, log2(n) times.
     """
-    n = typeof(xs[0]).shape[0]
-    if isinstance(n, SymbolicSize) and not n.is_decided():
-        return [slice_in_dim(x, n - 1, n) for x in reduce_in_steps(combine, xs, [0] * len(xs))]
     while (n := typeof(xs[0]).shape[0]) > 1:
         lefts = [slice_in_dim(x, 0, n - n % 2, 2) for x in xs]
         rights = [slice_in_dim(x, 1, n, 2) for x in xs]

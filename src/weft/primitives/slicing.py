@@ -7,7 +7,7 @@ newaxis and what else NumPy's subscripts say is numpy/'s.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,9 @@ from weft.core.jaxpr import Literal
 from weft.core.primitive import Axes
 from weft.errors import IndexingError, ShapeError
 from weft.primitives import families, layout
-from weft.primitives.elementwise import ge, select
+from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr, concatenate_exprs
-from weft.util import is_below, max_size
+from weft.util import max_size
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike
 
@@ -430,13 +430,11 @@ class Concatenate(layout.LinearTogether):
 concatenate_p = Concatenate()
 
 
-LARGEST_SIZE = 2**31  # of an axis; what an index in int32 can name
-
-
 def fill_to_power(x: Any, axis: int, value: float) -> Any:
     """Return an array with a number after an axis of symbolic size, up to the next power of 2.
 
-    The size must have answers to comparisons: the program is one for sizes with the same answers.
+    A comparison that depends on the size is an error, except where the program is one for sizes
+    with the same answers.
     """
     n, size = typeof(x).shape[axis], 1
     while size < n:
@@ -444,33 +442,6 @@ def fill_to_power(x: Any, axis: int, value: float) -> Any:
     config = [(0, 0, 0)] * typeof(x).ndim
     config[axis] = (0, size - n, 0)
     return pad(x, layout.literal(value, typeof(x).dtype), config)
-
-
-def reduce_in_steps(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) -> list:
-    """The running reduction of arrays whose size along the axes is symbolic.
-
-    Each step combines elements with those `distance` before them, as the lowering of `cumsum` does.
-    There are steps for all sizes that the program is for. If the size is at most the distance, no
-    element is selected, so the step changes nothing.
-    """
-    n, distance = typeof(xs[0]).shape[axes[0]], 1
-    while distance < LARGEST_SIZE and not is_below(n, distance + 1):
-        before = [delay(x, axis, distance) for x, axis in zip(xs, axes, strict=True)]
-        both = combine(before, xs)
-        places = [
-            layout.broadcasted_iota(np.int32, typeof(x).shape, axis)
-            for x, axis in zip(xs, axes, strict=True)
-        ]
-        xs = [select(ge(i, distance), y, x) for i, x, y in zip(places, xs, both, strict=True)]
-        distance *= 2
-    return list(xs)
-
-
-def delay(x: Any, axis: int, distance: int) -> Any:
-    """Move elements `distance` places on along an axis; zeros come in."""
-    config = [(0, 0, 0)] * typeof(x).ndim
-    config[axis] = (distance, -distance, 0)
-    return pad(x, layout.literal(0, typeof(x).dtype), config)
 
 
 def concatenate(operands: Any, dimension: int) -> Array:

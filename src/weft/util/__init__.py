@@ -376,10 +376,6 @@ class SymbolicSize:
         """Return True if it is known to be less than a number."""
         raise NotImplementedError
 
-    def is_decided(self) -> bool:
-        """Return True if comparisons that have no answer are answered by the sizes of a call."""
-        raise NotImplementedError
-
 
 Number.register(SymbolicSize)
 
