@@ -147,6 +147,7 @@ ROUNDED = {
 }
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("name", [*DIFFERENCES, *ROUNDED])
 @pytest.mark.parametrize(
     ("dtype", "base"), [("int32", 2**30), ("int32", -(2**31)), ("uint32", 2**32 - 20)]
