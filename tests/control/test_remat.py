@@ -86,7 +86,7 @@ TRANSFORMS = {
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_every_transform_gives_what_it_gives_without(program, transform):
     run = TRANSFORMS[transform]
-    want = run(SAME.get(program, net))(X, W)
+    want = jit(run(SAME.get(program, net)))(X, W)
     with weft.enable_checks():
         got = run(PROGRAMS[program](checkpoint))(X, W)
     weft.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5), got, want)

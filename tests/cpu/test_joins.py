@@ -111,6 +111,7 @@ def test_under_transformations():
     np.testing.assert_array_equal(kept, np.roll(V, 3))
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("dtype", [np.float32, *DTYPES])
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 9])
 def test_columns(count, dtype):

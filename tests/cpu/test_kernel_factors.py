@@ -97,6 +97,7 @@ def compare(errors: list[tuple[float, float]], least: float = 4) -> None:
     assert ours <= max(2 * lapack, least), (ours, lapack)
 
 
+@pytest.mark.sample(one_in=2)
 @OF_DTYPES
 @CASES
 def test_lu_is_as_exact_as_lapack(name, dtype):
@@ -124,6 +125,7 @@ def test_lu_is_as_exact_as_lapack(name, dtype):
     compare(errors)
 
 
+@pytest.mark.sample(one_in=2)
 @OF_DTYPES
 @CASES
 def test_qr_is_as_exact_as_lapack(name, dtype):

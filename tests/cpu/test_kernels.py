@@ -45,17 +45,21 @@ def draw(rng, shape, dtype):
     return x.astype(dtype)
 
 
-def both(fun, *args):
-    """The results of a function with the kernels and without them, compiled, as bytes."""
+def by_kernels(fun, *args):
+    """The results of a function that calls kernels, compiled."""
     compiled = weft.jit(fun)
-    assert "custom_call @weft_" in compiled.lower(*args).as_text() or (
-        '"weft_' in compiled.lower(*args).as_text()
-    )
-    found = weft.tree.map(np.asarray, compiled(*args))
+    text = compiled.lower(*args).as_text()
+    assert "custom_call @weft_" in text or '"weft_' in text
+    return weft.tree.map(np.asarray, compiled(*args))
+
+
+def both(fun, *args):
+    """The results of a function with the kernels and without them, compiled."""
+    found = by_kernels(fun, *args)
     with weft.config.scope(native=False):
+        compiled = weft.jit(fun)
         assert "weft_" not in compiled.lower(*args).as_text()
-        expected = weft.tree.map(np.asarray, compiled(*args))
-    return found, expected
+        return found, weft.tree.map(np.asarray, compiled(*args))
 
 
 def assert_same_bits(found, expected):
@@ -276,7 +280,7 @@ def test_partitions(dtype):
             about = np.broadcast_to(np.int32([*kth, -1, shape[-1]]), (*shape[:-1], len(kth) + 2))
             for row in (x, np.asarray(lax.sort(x))[..., ::-1], some):
                 fun = lambda x, k, p: partition_p.bind(x, k, axis=x.ndim - 1, places=p)
-                ordered, _ = both(lambda x, k=about, f=fun: (f(x, k, False), f(x, k, True)), row)
+                ordered = by_kernels(lambda x, k=about, f=fun: (f(x, k, False), f(x, k, True)), row)
                 expected = np.asarray(lax.sort(row)) + zero
                 assert (np.sort(ordered[1], -1) == np.arange(shape[-1])).all()
                 for y in (ordered[0], np.take_along_axis(row, ordered[1], -1)):
@@ -363,7 +367,7 @@ def test_running_reductions_of_short_rows_and_few_lanes(dtype):
     for name in ["cumsum"] if dtype == "complex64" else CUMULATIVE:
         run = getattr(lax, name)
         with weft.enable_x64(True):
-            found, _ = both(lambda xs, r=run: [(r(x, 1), r(x, 1, reverse=True)) for x in xs], xs)
+            found = by_kernels(lambda xs, r=run: [(r(x, 1), r(x, 1, reverse=True)) for x in xs], xs)
         for x, (y, z) in zip(xs, found, strict=True):
             want = CUMULATIVE[name](x, 1, dtype=wide)
             back = np.flip(CUMULATIVE[name](np.flip(x, 1), 1, dtype=wide), 1)
@@ -399,7 +403,9 @@ def test_running_sums_of_complex_numbers():
         x = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(np.complex64)
         found = lax.cumsum(x, axis), lax.cumsum(x, axis, reverse=True)
         if x.size:
-            found, _ = both(lambda x, a=axis: (lax.cumsum(x, a), lax.cumsum(x, a, reverse=True)), x)
+            found = by_kernels(
+                lambda x, a=axis: (lax.cumsum(x, a), lax.cumsum(x, a, reverse=True)), x
+            )
         wide = x.astype(np.complex128)
         wants = np.cumsum(wide, axis), np.flip(np.cumsum(np.flip(wide, axis), axis), axis)
         for y, want in zip(found, wants, strict=True):
@@ -455,13 +461,12 @@ def test_extrema_and_their_places():
     pick = (jnp.argmax, jnp.argmin, jnp.max, jnp.min)
     fun = lambda xs: [[f(x, a) for f in pick] for x, a in zip(xs, axes)]
     with weft.enable_x64(True):
-        found, expected = both(fun, xs)
-    for x, axis, *outs in zip(xs, axes, found, expected):
-        for largest, smallest, high, low in outs:
-            np.testing.assert_array_equal(largest, np.argmax(x, axis))
-            np.testing.assert_array_equal(smallest, np.argmin(x, axis))
-            np.testing.assert_array_equal(high, np.max(x, axis))
-            np.testing.assert_array_equal(low, np.min(x, axis))
+        found = by_kernels(fun, xs)
+    for x, axis, (largest, smallest, high, low) in zip(xs, axes, found):
+        np.testing.assert_array_equal(largest, np.argmax(x, axis))
+        np.testing.assert_array_equal(smallest, np.argmin(x, axis))
+        np.testing.assert_array_equal(high, np.max(x, axis))
+        np.testing.assert_array_equal(low, np.min(x, axis))
 
 
 @needs_kernels
@@ -636,13 +641,13 @@ def test_products_of_rows():
                 if np.issubdtype(dtype, np.complexfloating):
                     x = x * np.exp(1j * rng.normal(size=shape))
                 x = (x * np.exp(-np.log(np.abs(x)).mean(axis, keepdims=True))).astype(dtype)
-                found, _ = both(lambda x, axis=axis: jnp.prod(x, axis), x)
+                found = by_kernels(lambda x, axis=axis: jnp.prod(x, axis), x)
                 exact = x.astype(np.result_type(dtype, np.longdouble)).prod(axis)
                 slack = np.sqrt(shape[axis]) * 8 * np.finfo(dtype).eps
                 assert found.dtype == dtype and (abs(found - exact) <= slack * abs(exact)).all()
     x = np.ones((5, 1 << 15), np.float32)
     x[0, 7], x[1, 9], x[2, 3], x[3, 5] = np.nan, np.inf, -0.0, -np.inf
-    found, _ = both(lambda x: [x.prod(1), x.reshape(-1)[1 << 15 :].prod()], x)
+    found = by_kernels(lambda x: [x.prod(1), x.reshape(-1)[1 << 15 :].prod()], x)
     np.testing.assert_array_equal(found[0], [np.nan, np.inf, -0.0, -np.inf, 1])
     assert np.signbit(found[0][2])
 
@@ -676,7 +681,7 @@ def test_inner_products_of_long_vectors():
                 (once, products.sum()),
                 (each, (x.astype(np.longdouble) * np.sin(y.astype(np.longdouble))).sum((1, 2))),
             ):
-                found, _ = both(fun, x, y)
+                found = by_kernels(fun, x, y)
                 assert found.dtype == dtype
                 size = np.finfo(dtype).eps * np.abs(products).sum()
                 np.testing.assert_allclose(found, expected.astype(float), atol=size)

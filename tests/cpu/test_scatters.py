@@ -40,6 +40,7 @@ def along_axes(way, x, i, last, first, **how):
     ]
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64, np.uint32])
 @pytest.mark.parametrize("way", WAYS)
 def test_the_kernel_writes_in_order(way, dtype, rng):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
-from tests.numpy.compare import agree
+from tests.numpy.compare import agree, in_one_program
 from weft import grad, jit, vmap
 from weft.errors import DtypeError, ShapeError
 
@@ -14,6 +14,7 @@ INTS = X.astype(np.int32)
 
 
 @pytest.mark.parametrize("x", [X, INTS, X > 0, X + 1j * X[::-1], X[:0]], ids=str)
+@in_one_program()
 def test_diff(x):
     agree("diff", x)
     agree("diff", x, axis=0)
@@ -37,6 +38,7 @@ def test_ediff1d():
 
 
 @pytest.mark.parametrize("order", [1, 2])
+@in_one_program()
 def test_gradient(order):
     places = np.array([0.0, 1.0, 1.5, 4.0])
     agree("gradient", X, edge_order=order)
@@ -56,6 +58,7 @@ def test_gradient_of_infinities_and_numbers():
     assert jnp.gradient(3.0) == []
 
 
+@in_one_program()
 def test_trapezoid():
     agree("trapezoid", X)
     agree("trapezoid", INTS, dx=0.5, axis=0)
@@ -67,6 +70,7 @@ def test_trapezoid():
 
 
 @pytest.mark.parametrize("period", [2 * np.pi, 4.0, 5, 4])
+@in_one_program()
 def test_unwrap(period):
     steps = np.array([0.0, 1.0, 3.0, -2.0, 0.0, 9.0, 4.0])
     x = steps.astype(np.int32) if isinstance(period, int) else steps.astype(np.float32)
@@ -77,6 +81,7 @@ def test_unwrap(period):
     assert jnp.unwrap(jnp.zeros(0)).shape == (0,)
 
 
+@in_one_program()
 def test_interp():
     xp, fp = np.array([-1.0, 0.0, 2.0, 2.5]), np.array([1.0, 3.0, -1.0, 0.0])
     x = np.array([[-2.0, -1.0, -0.5, 0.0], [1.0, 2.4, 2.5, 7.0]], np.float32)

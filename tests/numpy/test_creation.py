@@ -7,7 +7,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from tests.numpy.compare import agree, same
+from tests.numpy.compare import agree, in_one_program, same
 from weft import config, dtypes, grad, jit, make_jaxpr, vmap
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 
@@ -243,6 +243,7 @@ def test_arange_dtypes():
 
 
 @pytest.mark.parametrize("endpoint", [True, False])
+@in_one_program()
 def test_spaced(endpoint):
     for num in (0, 1, 5):
         agree("linspace", -1, 2, num, endpoint=endpoint)

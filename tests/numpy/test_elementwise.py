@@ -77,6 +77,7 @@ def test_sums_of_complex_exponentials():
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
+@compare.in_one_program()
 def test_shifts_and_bits():
     counts = np.array([0, 1, 2, 3, 4, 31, 5], np.int32)
     agree("left_shift", INTS, counts)
@@ -115,6 +116,7 @@ def test_round_as_python_does():
     assert round(jnp.int8(7), -1) == 10 and round(jnp.int8(7), -1).dtype == np.int8
 
 
+@compare.in_one_program()
 def test_power():
     agree("power", np.abs(FLOATS), FLOATS)
     agree("power", INTS, np.abs(OTHERS))

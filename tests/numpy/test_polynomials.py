@@ -5,7 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from tests.numpy.compare import agree
+from tests.numpy.compare import agree, in_one_program
 from weft import export, grad, jit, vmap
 from weft.errors import ConcretizationTypeError, ShapeError
 
@@ -14,6 +14,7 @@ X = np.linspace(-1, 2, 12).astype(np.float32)
 
 
 @pytest.mark.parametrize("name", ["polyadd", "polysub", "polymul"])
+@in_one_program()
 def test_arithmetic(name):
     for a, b in ((P, Q), (Q, P), (P.astype(np.int32), Q), (P + 1j, Q), (P, Q[:1])):
         agree(name, a, b)
@@ -38,6 +39,7 @@ def test_division():
     np.testing.assert_allclose(got, np.polymul(P, Q), rtol=1e-6)
 
 
+@in_one_program()
 def test_calculus():
     for m in (0, 1, 2, 5):
         np.testing.assert_allclose(jnp.polyder(P, m), np.polyder(P, m) if m < 4 else np.zeros(0))
@@ -46,6 +48,7 @@ def test_calculus():
     agree("polyint", P.astype(np.int32), 3, k=2)
 
 
+@in_one_program()
 def test_values():
     agree("polyval", P, X)
     agree("polyval", np.array([3, 1, 2]), 4)
@@ -57,6 +60,7 @@ def test_values():
     np.testing.assert_allclose(slope, np.polyval(np.polyder(P), X), rtol=1e-4, atol=1e-5)
 
 
+@in_one_program()
 def test_roots():
     zeros = np.array([1.0, -2.0, 0.5], np.float32)
     agree("poly", zeros)
@@ -79,6 +83,7 @@ def test_roots():
     np.testing.assert_allclose(largest, [-4.0, -2.0, -1.0], rtol=1e-4)
 
 
+@in_one_program()
 def test_fits():
     y = (X**2 - X + 0.1 * np.sin(9 * X)).astype(np.float32)
     both = np.stack([y, -y], 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
-from tests.numpy.compare import agree
+from tests.numpy.compare import agree, in_one_program
 from weft import config, dtypes, grad, jit, make_jaxpr, nn, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.scipy import special
@@ -71,6 +71,7 @@ def test_small_floats_are_added_in_float32():
 
 
 @pytest.mark.parametrize("name", SUMS)
+@in_one_program()
 def test_masks(name):
     agree(name, X, where=MASK)
     agree(name, X, axis=2, where=MASK, keepdims=True)
@@ -83,6 +84,7 @@ def test_both_extremes():
     np.testing.assert_array_equal(high, X.max((0, 2), keepdims=True))
 
 
+@in_one_program()
 def test_initial_values_and_masks_of_extremes():
     agree("sum", X, axis=1, initial=2.5)
     agree("prod", X, initial=3, where=MASK)
@@ -94,6 +96,7 @@ def test_initial_values_and_masks_of_extremes():
 
 
 @pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+@in_one_program()
 def test_degrees_of_freedom(name):
     agree(name, X, axis=0, ddof=1)
     agree(name, X + 1j * X[::-1], axis=-1, rtol=1e-4) if not name.startswith("nan") else None
@@ -107,6 +110,7 @@ def test_degrees_of_freedom(name):
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin", "nanargmax", "nanargmin"])
+@in_one_program()
 def test_positions(name):
     for axis in (None, 0, -2):
         agree(name, X, axis=axis)
@@ -120,6 +124,7 @@ def test_positions(name):
         agree(name, np.array([True, False]))
 
 
+@in_one_program()
 def test_average():
     agree("average", X, axis=1)
     agree("average", X, weights=X * X)
@@ -170,6 +175,7 @@ def test_cumulative_sum_adds_small_integers_in_the_default_dtype():
     assert jnp.cumulative_sum(jnp.ones(3, np.int8), dtype=np.int8).dtype == np.int8
 
 
+@in_one_program()
 def test_nothing_to_reduce():
     empty = np.zeros((0, 3), np.float32)
     for name in ("sum", "prod", "any", "all", "count_nonzero"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
-from tests.numpy.compare import agree
+from tests.numpy.compare import agree, in_one_program
 from weft import ShapeDtypeStruct, config, enable_x64, export, grad, hessian, jit, make_jaxpr, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.statistics import METHODS, select_ranks
@@ -17,6 +17,7 @@ QS = [0.0, 0.05, 0.3, 0.5, 0.99, 1.0]
 
 
 @pytest.mark.parametrize("method", METHODS)
+@in_one_program()
 def test_methods(method):
     for n in (30, 7, 1):
         agree("quantile", X[0, :, :n], np.array(QS), axis=1, method=method)
@@ -66,6 +67,7 @@ def test_infinities():
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), (2, 1)])
+@in_one_program()
 def test_axes(axis, keepdims):
     for name, x in (("", X), ("nan", HOLES)):
         agree(f"{name}median", x, axis=axis, keepdims=keepdims)
@@ -150,6 +152,7 @@ def test_special_values():
     assert jnp.quantile(jnp.arange(3.0), jnp.array([-1.0, 2.0])).tolist() == [0, 2]
 
 
+@in_one_program()
 def test_weights():
     w = np.abs(X[0, 0, :4]) + 0.1
     for q in (0.0, 0.2, np.array([0.5, 1.0])):
@@ -158,6 +161,7 @@ def test_weights():
     agree("percentile", X[..., 0], 30, axis=(1, 0), weights=np.ones((4, 3)), method="inverted_cdf")
 
 
+@in_one_program()
 def test_weights_where_elements_are_missing():
     x, w = X[0].copy(), np.abs(X[0]) + 0.1
     x[:, ::3] = np.nan

@@ -1,5 +1,7 @@
 """The methods of universal functions with each of their keywords, against NumPy."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import weft.numpy as jnp
 FLOATS = np.array([[3.5, 1, 2, 4], [2.25, 5, 4.5, 1.5], [7, 6, 1, 2.75]])
 INTS = np.array([[1, 5, 2, 3], [3, 1, 2, 7], [6, 2, 1, 3]])
 BOOLS = INTS % 2 == 1
+OPERANDS = (FLOATS, INTS, BOOLS)
 WHERE = FLOATS > 1.2
 AT = np.array([0, 2, 0])
 NAMES = """
@@ -49,18 +52,28 @@ def call(home, name, method, x, kwargs):
 @pytest.mark.sample(one_in=30)
 @pytest.mark.parametrize(("name", "method"), CASES)
 def test_methods_with_each_keyword(name, method):
-    for x in (FLOATS, INTS, BOOLS):
+    """All calls are one program; the first one runs eagerly too."""
+    calls, wants = [], []
+    for k, x in enumerate(OPERANDS):
         for kwargs in KEYWORDS[method]:
-            try:
-                want = call(np, name, method, x, kwargs)
-            except (TypeError, ValueError):
-                continue
-            with weft.config.scope(enable_x64=True):
-                got = np.asarray(call(jnp, name, method, x, kwargs))
-            assert got.shape == want.shape, (x.dtype, kwargs)
-            if x is BOOLS and want.dtype != bool:  # often float16 or int8, in NumPy
-                want = want.astype(got.dtype)
-            assert got.dtype == want.dtype, (x.dtype, kwargs)
-            near = 1e-6 if got.dtype == np.float32 else 1e-12
-            near = 1e-3 if x is BOOLS else near
-            np.testing.assert_allclose(got, want, rtol=near, err_msg=f"{x.dtype} {kwargs}")
+            with contextlib.suppress(TypeError, ValueError):
+                wants.append(call(np, name, method, x, kwargs))
+                calls.append((k, kwargs))
+    every = lambda xs: [call(jnp, name, method, xs[k], kwargs) for k, kwargs in calls]
+    with weft.config.scope(enable_x64=True):
+        founds = weft.jit(every)(OPERANDS)
+        k, kwargs = calls[0]
+        check(k, kwargs, call(jnp, name, method, OPERANDS[k], kwargs), wants[0])
+    for (k, kwargs), got, want in zip(calls, founds, wants, strict=True):
+        check(k, kwargs, got, want)
+
+
+def check(k, kwargs, got, want):
+    x, got = OPERANDS[k], np.asarray(got)
+    assert got.shape == want.shape, (x.dtype, kwargs)
+    if x is BOOLS and want.dtype != bool:  # often float16 or int8, in NumPy
+        want = want.astype(got.dtype)
+    assert got.dtype == want.dtype, (x.dtype, kwargs)
+    near = 1e-6 if got.dtype == np.float32 else 1e-12
+    near = 1e-3 if x is BOOLS else near
+    np.testing.assert_allclose(got, want, rtol=near, err_msg=f"{x.dtype} {kwargs}")

@@ -20,6 +20,7 @@ def exchanged(pivots, n):
     return order
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("shape", [(3, 3), (4, 2), (1, 4), (2, 5, 5), (6, 3), (3, 6)])
 def test_lu(dtype, shape):
     x = random(shape, dtype)
@@ -80,6 +81,7 @@ def test_factors_are_those_that_xla_completes(dtype, rng):
         np.testing.assert_allclose(a, b, rtol=0, atol=tol)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("shape", [(5, 3), (2, 3, 5), (4, 4)])
 @pytest.mark.parametrize("full", [False, True])
 def test_qr(dtype, shape, full):

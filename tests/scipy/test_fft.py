@@ -9,6 +9,7 @@ from weft import config, jit, linear_transpose, vmap
 from weft.errors import DtypeError, ShapeError
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", ["dct", "idct"])
 @pytest.mark.parametrize("type", [1, 2, 3, 4])
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
