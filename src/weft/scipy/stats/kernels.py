@@ -62,9 +62,10 @@ def log_poisson(a: Any, x: Any, counts: bool = False) -> Any:
         series = c + series / (high * high)
     saddle = -(series / high + deviance(high, safe)) - 0.5 * (LOG_2PI + jnp.log(high))
     finite = jnp.where(positive, jnp.where(big, saddle, direct), -x)
-    # An infinity is the outermost choice, so that there is none where it is not the result.
-    below = jnp.where(~positive & (a < 0), jnp.inf, finite)
-    return jnp.where(~positive & (a > 0), -jnp.inf, below)
+    # Infinities are chosen last, so that `debug_infs` finds none where it is not the result.
+    at_zero = ~positive
+    out = jnp.where(at_zero & (a < 0), jnp.inf, finite)
+    return jnp.where(at_zero & (a > 0), -jnp.inf, out)
 
 
 def replace_edge(at_edge: Any, log: Callable, x: Any, inner: Any, edge: Callable) -> Any:
