@@ -377,12 +377,25 @@ WEFT_HERE void JoinVectors(F* sums, const void* x, int64_t i, int64_t n) {
 struct Unchanged {
   static WEFT_HERE_MEMBER F Made(F x) { return x; }
 };
-// The last vector of sums is added in float64, because its elements are the largest terms.
+// The elements behind the last whole vector, and zeros or, for a maximum, the first element of the row.
+template <bool kSum, class From>
+WEFT_HERE From ReadRest(const void* x, int64_t count) {
+  constexpr int64_t kFloats = kBytes / 4, kWidth = sizeof(From) / kFloats;
+  From rest = {};
+  char* const to = reinterpret_cast<char*>(&rest);
+  for (int64_t j = 0; !kSum && j < kFloats; ++j) std::memcpy(to + j * kWidth, x, kWidth);
+  const int64_t whole = count / kFloats * kFloats;
+  std::memcpy(to, static_cast<const char*>(x) + whole * kWidth, (count - whole) * kWidth);
+  return rest;
+}
+// Any number of elements. The last vector of sums is added in float64, because its elements are the
+// largest terms.
 template <bool kSum, class From = F, class Change = Unchanged>
 WEFT_HERE_CALLED void JoinRow(const void* const* xs, void* out, int64_t count) {
   constexpr int64_t kFloats = kBytes / 4;
-  F y = kSum ? F{} : Change::Made(ReadAt<From>(xs[0], 0));
-  F sums[] = {y, y, y, y, y, y, y, y};  // GCC would write a loop as `rep stos`, which takes 10 ns
+  F y = kSum && count % kFloats == 0 ? F{} : Change::Made(ReadRest<kSum, From>(xs[0], count));
+  const F start = kSum ? F{} : y;
+  F sums[] = {y, start, start, start, start, start, start, start};  // GCC would write a loop as `rep stos`, which takes 10 ns
   double parts[kFloats];
   JoinVectors<kSum, From, Change, 8>(sums, xs[0], 0, count / kFloats);
   FoldHalves<kSum, 4>(sums);

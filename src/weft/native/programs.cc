@@ -19,8 +19,6 @@ constexpr int64_t kGap = 64;  // bytes between slots, so that they map to differ
 constexpr int64_t kTogether = kMaxRow / 8;
 constexpr int64_t kMemory = kMaxSlots * (kMaxRow * 4 + kGap);
 
-constexpr char kZeros[8] = {};
-
 int64_t RoundUp(int64_t count) { return (count + kGroup - 1) / kGroup * kGroup; }
 
 bool IsShared(Kind kind) { return kind == Kind::kScalar || kind == Kind::kSharedRow; }
@@ -189,7 +187,7 @@ bool Program::AddStep(const int64_t* code) {
     step.reads[i] = {reads[i], width, x.array};
     if (in_memory) uses_[used_++] = {count_, i, x.array};
     step.reads_on = step.reads_on || (in_memory && !step.kernel.whole);
-    if (in_memory && step.kernel.whole) operands_[x.array].copied = true;
+    if (in_memory && step.kernel.whole && !step.reduces) operands_[x.array].copied = true;
     x.kept = x.kept || (IsShared(x.kind) && !IsShared(step.kind));
   }
   if (values_[step.slot].kept) return false;
@@ -259,16 +257,10 @@ void Program::RunRow(int64_t first, int64_t count, char* memory, Call* calls) co
   if (count < padded && !(in_parts && shared_ + 1 == count_)) CopyEnds(first, count, memory, calls);
   for (int64_t s = shared_; s < count_ - in_parts; ++s) {
     Call& call = calls[s];
-    if (count < padded && steps_[s].reduces) {  // elements behind the row do not count
-      const int64_t width = steps_[s].reads[0].width;
-      char* const x = static_cast<char*>(const_cast<void*>(call.from[0]));
-      const char* const from = steps_[s].kernel.op == op::kReduceSum ? kZeros : x;
-      for (int64_t i = count; i < padded; ++i) std::memcpy(x + i * width, from, width);
-    }
     if (call.by_row) {
       RunByRow(steps_[s], call, count / row_);
     } else {
-      call.compute(call.from, call.to, call.of_one ? kGroup : padded);
+      call.compute(call.from, call.to, call.of_one ? kGroup : steps_[s].reduces ? count : padded);
     }
     if (count < padded && pads_ && steps_[s].reads_on) PadGroup(call.to, count, steps_[s].width);
   }
