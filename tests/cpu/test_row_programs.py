@@ -228,7 +228,9 @@ ROWS = {
 
 @pytest.mark.sample(one_in=12)
 @BOTH
-@pytest.mark.parametrize("shape", [(37, 1003), (64, 64), (3, 4096), (1, 2000), (2, 3, 777)])
+@pytest.mark.parametrize(
+    "shape", [(37, 1003), (64, 64), (35, 96), (3, 4096), (1, 2000), (2, 3, 777)]
+)
 @pytest.mark.parametrize("name", ROWS)
 def test_rows(name, shape, dtype):
     fun, numpys = ROWS[name]
@@ -260,7 +262,9 @@ SINGLES = {
 
 
 @pytest.mark.sample(one_in=4)
-@pytest.mark.parametrize("shape", [(16, 64), (7, 131), (3, 4096), (1, 520), (64, 64), (2, 3, 500)])
+@pytest.mark.parametrize(
+    "shape", [(16, 64), (7, 131), (3, 4096), (1, 520), (64, 64), (13, 96), (2, 3, 500)]
+)
 @pytest.mark.parametrize("name", SINGLES)
 def test_rows_of_singles(name, shape):
     """Programs on float32 of few elements are no less exact than XLA's."""

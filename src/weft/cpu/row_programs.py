@@ -56,6 +56,7 @@ EXACT = frozenset((ops.abs_p, Own.ROUND_BFLOAT16, ops.max_p, ops.min_p))
 # Instructions on 16-bit floats: those on bits, which may follow each other, and others.
 BITWISE = frozenset((ops.abs_p, ops.neg_p, ops.max_p, ops.min_p))
 DIRECT = frozenset((ops.add_p, ops.sub_p, ops.mul_p))
+JOINING = Own.REDUCE_SUM, Own.REDUCE_MAX
 ROUNDING = {F16: Own.ROUND_FLOAT16, BF16: Own.ROUND_BFLOAT16}
 SCALAR, PER_ROW, SHARED_ROW, FULL = Kind
 
@@ -178,7 +179,7 @@ class RowPlan:
         kind = FULL if full else max(least, *[x.kind for x in reads])
         if kind >= SHARED_ROW and instruction is not Own.SPREAD:
             reads = tuple([self.spread(x) for x in reads])
-        reduces = instruction in (Own.REDUCE_SUM, Own.REDUCE_MAX)
+        reduces = instruction in JOINING
         out = self.new_value(PER_ROW if reduces else kind, dtype)
         self.steps.append(PlannedStep(instruction, out, reads))
         return out
@@ -384,7 +385,12 @@ def widen_number(number: Literal) -> Literal:
 def write_wide_steps(
     steps: Sequence[PlannedStep], narrow: Sequence[Value], y: Value, out: np.dtype
 ) -> list[Step]:
-    """Return steps in float32 that give `y` in the dtype `out`, after conversions of `narrow`."""
+    """Return steps in float32 that give `y` in the dtype `out`, after conversions of `narrow`.
+
+    Reductions read 16-bit floats as they are.
+    """
+    others = [x.number for step in steps if step.instruction not in JOINING for x in step.reads]
+    narrow = [x for x in narrow if x.number in (*others, y.number)]
     names = {x.number: ("wide", x.number) for x in narrow}
     name_of = lambda x: names.get(x.number, x.number)
     made = []

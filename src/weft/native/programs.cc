@@ -14,6 +14,9 @@ constexpr int64_t kMostOperands = 4;              // operands of a step
 // Bounds that exclude overflow of products: elements, elements of a row, rows of a piece.
 constexpr int64_t kMostCount = int64_t{1} << 40, kMostRow = 1 << 20, kMostPiece = 1 << 30;
 constexpr int64_t kGap = 64;  // bytes between slots, so that they map to different cache sets
+// Elements of short rows that a step computes at once: the call of a step takes as long as some 100 elements.
+// Blocks of 2,048 take up to 1.5 times as long, as several of them fill the L1 cache.
+constexpr int64_t kTogether = kMaxRow / 8;
 constexpr int64_t kMemory = kMaxSlots * (kMaxRow * 4 + kGap);
 
 int64_t RoundUp(int64_t count) { return (count + kGroup - 1) / kGroup * kGroup; }
@@ -74,6 +77,7 @@ struct Call {
   const void* from[kMostOperands];
   char* to;
   bool of_one;  // of one element for each row
+  bool by_row;  // of one row at a time: it reads or writes one element for each row
 };
 
 // An operand of a step that is an array, so that its address changes with each row.
@@ -103,12 +107,14 @@ class Program {
   void RunRow(int64_t first, int64_t count, char* memory, Call* calls) const;
   void CopyEnds(int64_t first, int64_t count, char* memory, Call* calls) const;
   void RunInParts(const Call& call, int64_t count) const;
+  void RunByRow(const Step& step, const Call& call, int64_t rows) const;
 
   Operand operands_[kMaxSlots];
   Step steps_[kMaxSteps];
   Value values_[kMaxSlots];
   int64_t given_ = 0, count_ = 0, shared_ = 0;  // operands; steps, and steps on shared values
   int64_t row_ = 0, piece_ = 0, rows_ = 0, total_ = 0, stride_ = 0;
+  int64_t together_ = 1;  // rows that a step computes at once
   Use uses_[kMaxSteps * kMostOperands];
   int64_t used_ = 0;
   bool splits_ = true;  // elements are independent of each other: a block may be split
@@ -181,7 +187,7 @@ bool Program::AddStep(const int64_t* code) {
     step.reads[i] = {reads[i], width, x.array};
     if (in_memory) uses_[used_++] = {count_, i, x.array};
     step.reads_on = step.reads_on || (in_memory && !step.kernel.whole);
-    if (in_memory && step.kernel.whole) operands_[x.array].copied = true;
+    if (in_memory && step.kernel.whole && !step.reduces) operands_[x.array].copied = true;
     x.kept = x.kept || (IsShared(x.kind) && !IsShared(step.kind));
   }
   if (values_[step.slot].kept) return false;
@@ -214,6 +220,9 @@ bool Program::FitArrays(ffi::RemainingArgs& xs, ffi::AnyBuffer& y, const int64_t
     in_rows = in_rows || x.kind == Kind::kSharedRow;
   }
   splits_ = !in_rows && !pads_;
+  // An element for each row is stored as a group, so that there are no more rows than that.
+  const bool groups = in_rows && row_ % kGroup == 0 && row_ > kGroup;
+  if (groups) together_ = std::clamp<int64_t>(kTogether / row_, 1, kGroup);
   return !in_rows || total_ % row_ == 0;
 }
 
@@ -227,11 +236,11 @@ bool Program::FitSlots() {
   for (int64_t s = 0; s < count_; ++s) {
     width = std::max(width, steps_[s].width), slots = std::max(slots, steps_[s].slot + 1);
   }
-  stride_ = (keeps_ ? RoundUp(std::min(row_, total_)) : kGroup) * width + kGap;
+  stride_ = (keeps_ ? RoundUp(std::min(row_ * together_, total_)) : kGroup) * width + kGap;
   return slots * stride_ <= kMemory;
 }
 
-// Computes `count` elements, a row or a part of one.
+// Computes `count` elements: rows, a row or a part of one.
 void Program::RunRow(int64_t first, int64_t count, char* memory, Call* calls) const {
   const int64_t padded = RoundUp(count);
   const Step& last = steps_[count_ - 1];
@@ -248,15 +257,28 @@ void Program::RunRow(int64_t first, int64_t count, char* memory, Call* calls) co
   if (count < padded && !(in_parts && shared_ + 1 == count_)) CopyEnds(first, count, memory, calls);
   for (int64_t s = shared_; s < count_ - in_parts; ++s) {
     Call& call = calls[s];
-    if (count < padded && steps_[s].reduces) {  // elements behind the row do not count
-      float* const x = static_cast<float*>(const_cast<void*>(call.from[0]));
-      std::fill(x + count, x + padded, steps_[s].kernel.op == op::kReduceSum ? 0 : x[0]);
+    if (call.by_row) {
+      RunByRow(steps_[s], call, count / row_);
+    } else {
+      call.compute(call.from, call.to, call.of_one ? kGroup : steps_[s].reduces ? count : padded);
     }
-    call.compute(call.from, call.to, call.of_one ? kGroup : padded);
     if (count < padded && pads_ && steps_[s].reads_on) PadGroup(call.to, count, steps_[s].width);
   }
   if (in_parts) RunInParts(end, count);
-  if (end.to == slot) std::memcpy(out, slot, (is_full ? count : 1) * last.width);
+  if (end.to == slot) std::memcpy(out, slot, (is_full ? count : count / row_) * last.width);
+}
+
+// Runs a step that reduces rows, or one that repeats an element along each row. The result may be in the
+// place of the operand, so that elements are repeated from the last row on. A reduction writes a group of
+// equal elements, so that those behind the last row are numbers of this program.
+void Program::RunByRow(const Step& step, const Call& call, int64_t rows) const {
+  const int64_t read = step.reads[0].width * (step.reduces ? row_ : 1);
+  const int64_t written = step.width * (step.reduces ? 1 : row_);
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t r = step.reduces ? i : rows - 1 - i;
+    const void* const from = static_cast<const char*>(call.from[0]) + r * read;
+    call.compute(&from, call.to + r * written, row_);
+  }
 }
 
 // Copies operands that end before the last group does, or whose elements behind the row would
@@ -289,19 +311,22 @@ void Program::Run(int64_t piece) const {
   alignas(64) char memory[kMemory];
   const char* at[kMaxSlots];
   Call calls[kMaxSteps];
-  const int64_t length = std::min(row_, total_);
+  const int64_t length = std::min(row_ * together_, total_);
   for (int64_t k = 0; k < given_; ++k) {
     const Operand& x = operands_[k];
     char* const slot = memory + k * stride_;
-    at[k] = x.kind == Kind::kSharedRow && row_ % kGroup == 0 ? x.at : slot;
+    at[k] = x.kind == Kind::kSharedRow && row_ % kGroup == 0 && together_ == 1 ? x.at : slot;
     if (x.kind == Kind::kScalar) Fill(slot, x.at, RoundUp(length) * x.width, x.width);
-    if (x.kind == Kind::kSharedRow && at[k] == slot) CopyGroups(slot, x.at, row_, x.width);
+    for (int64_t i = 0; x.kind == Kind::kSharedRow && at[k] == slot && i < length; i += row_) {
+      CopyGroups(slot + i * x.width, x.at, row_, x.width);
+    }
   }
   for (int64_t s = 0; s < count_; ++s) {
     const Step& step = steps_[s];
     Call& call = calls[s];
     call.compute = step.kernel.compute, call.to = memory + step.slot * stride_;
     call.of_one = step.kind == Kind::kPerRow && !step.reduces;
+    call.by_row = together_ > 1 && (step.reduces || step.kernel.op == op::kSpread);
     for (int64_t i = 0; i < step.operands; ++i) {
       const auto& x = step.reads[i];
       call.from[i] = x.array >= 0 ? at[x.array] : memory + x.slot * stride_;
@@ -310,7 +335,7 @@ void Program::Run(int64_t piece) const {
   }
   const int64_t size = piece_ * row_, end = std::min(total_, (piece + 1) * size);
   for (int64_t first = piece * size; first < end;) {
-    int64_t count = std::min(keeps_ ? row_ : size, end - first);
+    int64_t count = std::min(keeps_ ? row_ * together_ : size, end - first);
     if (splits_ && shared_ + 1 < count_ && count > kGroup) count = count / kGroup * kGroup;
     RunRow(first, count, memory, calls);
     first += count;
