@@ -39,7 +39,7 @@ def test_pytrees_of_arrays_of_several_axes():
 
     params = {"w": jnp.arange(3.0), "v": jnp.ones((2, 2))}
     found = weft.sparse_jacobian(fun, (0, 1))(params, 2.0)
-    want = weft.jacfwd(fun, (0, 1))(params, 2.0)
+    want = weft.jit(weft.jacfwd(fun, (0, 1)))(params, 2.0)
     is_leaf = lambda x: isinstance(x, sparse.BCOO)
     dense = weft.tree.map(lambda x: x.todense(), found, is_leaf=is_leaf)
     assert weft.tree.structure(dense) == weft.tree.structure(want)
@@ -50,10 +50,15 @@ def test_pytrees_of_arrays_of_several_axes():
 def test_hessians():
     hess = weft.sparse_hessian(rosenbrock)
     for _ in range(2):
-        np.testing.assert_allclose(hess(X).todense(), weft.hessian(rosenbrock)(X), rtol=1e-5)
+        np.testing.assert_allclose(
+            hess(X).todense(), weft.jit(weft.hessian(rosenbrock))(X), rtol=1e-5
+        )
     assert hess.pattern(X).products == (2, 0)
     two = lambda x, y: jnp.sum(x[1:] * x[:-1] * y**2)
-    found, want = weft.sparse_hessian(two, (0, 1))(X, 3.0), weft.hessian(two, (0, 1))(X, 3.0)
+    found, want = (
+        weft.sparse_hessian(two, (0, 1))(X, 3.0),
+        weft.jit(weft.hessian(two, (0, 1)))(X, 3.0),
+    )
     for i in range(2):
         for j in range(2):
             np.testing.assert_allclose(found[i][j].todense(), want[i][j])
@@ -64,7 +69,7 @@ def test_colorings_of_hessians(kind, count):
     hess = weft.sparse_hessian(rosenbrock, coloring=kind)
     x = jnp.linspace(-1, 1, 200)
     assert hess.pattern(x).products == (count, 0)
-    np.testing.assert_allclose(hess(x).todense(), weft.hessian(rosenbrock)(x), atol=1e-4)
+    np.testing.assert_allclose(hess(x).todense(), weft.jit(weft.hessian(rosenbrock))(x), atol=1e-4)
     many = weft.vmap(hess)(jnp.stack([x, x + 1]))
     np.testing.assert_allclose(many.todense()[0], hess(x).todense(), atol=1e-4)
 
@@ -97,17 +102,17 @@ def test_settings_and_functions_are_static():
 
 def test_under_transformations():
     jac = weft.sparse_jacobian(differences)
-    want = weft.jacfwd(differences)(X)
+    want = weft.jit(weft.jacfwd(differences))(X)
     np.testing.assert_allclose(weft.jit(jac)(X).todense(), want, rtol=1e-6)
     pair = jnp.stack([X, 2 * X])
     mapped = weft.vmap(jac)(pair)
     for k in range(2):
         np.testing.assert_allclose(
-            mapped.todense()[k], weft.jacfwd(differences)(pair[k]), rtol=1e-6
+            mapped.todense()[k], weft.jit(weft.jacfwd(differences))(pair[k]), rtol=1e-6
         )
     loss = lambda x: jnp.sum(jac(x).data ** 2)
     dense = lambda x: jnp.sum(weft.jacfwd(differences)(x) ** 2)
-    np.testing.assert_allclose(weft.grad(loss)(X), weft.grad(dense)(X), rtol=1e-5)
+    np.testing.assert_allclose(weft.grad(loss)(X), weft.jit(weft.grad(dense))(X), rtol=1e-5)
 
 
 def test_the_pattern_is_found_once():
@@ -145,7 +150,7 @@ def test_empty_and_scalar():
 def test_rows():
     found = weft.sparse_jacobian(differences, format="bcsr")(X)
     assert isinstance(found, sparse.BCSR)
-    np.testing.assert_allclose(found.todense(), weft.jacfwd(differences)(X), rtol=1e-6)
+    np.testing.assert_allclose(found.todense(), weft.jit(weft.jacfwd(differences))(X), rtol=1e-6)
     with pytest.raises(ShapeError, match=r'format="bcsr" the result and the input must be vectors'):
         weft.sparse_jacobian(lambda x: x, format="bcsr")(jnp.ones((2, 2)))
 
@@ -200,10 +205,10 @@ def test_products_of_seeds_and_constants_are_computed_once(product, kept):
     text = jac.lower(x, weights).as_text()
     assert text.count("stablehlo.convolution") + text.count("stablehlo.dot_general") == kept
     for turn in (1, 2):  # the second call reads the constants of the first
-        dense = weft.jacfwd(fun)(turn * x, weights)
+        dense = weft.jit(weft.jacfwd(fun))(turn * x, weights)
         assert np.allclose(jac(turn * x, weights).todense(), dense, atol=1e-6)
     both = weft.vmap(jac, in_axes=(0, None))(jnp.stack([x, -x]), weights)
-    assert np.allclose(both.todense()[1], weft.jacfwd(fun)(-x, weights), atol=1e-6)
+    assert np.allclose(both.todense()[1], weft.jit(weft.jacfwd(fun))(-x, weights), atol=1e-6)
 
 
 def test_a_function_is_traced_once_in_all():
