@@ -115,7 +115,7 @@ def test_results_are_as_of_loops(name, shape, any_size):
 
 def test_large_arrays_are_as_of_steps():
     """Without changes of thresholds: each step by itself gives the same, up to rounding."""
-    x = draw((201, 311), np.complex64)
+    x = draw((601, 811), np.complex64)
     program = lambda x: run("orbit", x, 40)
     assert runs_in_blocks(show_prepared(program, x))
     difference = np.asarray(weft.jit(program)(x)) - orbit(np, count_on, x, 40)
@@ -123,7 +123,7 @@ def test_large_arrays_are_as_of_steps():
 
 
 def test_derivatives_and_batches():
-    x = abs(draw((270, 500), np.float32)) + 1
+    x = abs(draw((1100, 1000), np.float32)) + 1
     fun = lambda x: run("newton", x, 40)
     root = np.sqrt(x)
     both = weft.jit(weft.vmap(fun))(np.stack([x, 4 * x]))
@@ -148,7 +148,7 @@ LARGE = np.ones((1500, 1500), np.float32)
         repeat(lambda y: y - jnp.sum(y)),
         repeat(lambda y: y * y[0]),
         repeat(lambda y: jnp.cumsum(y, 0)),
-        repeat(lambda y: y * jnp.arange(600.0)),
+        repeat(lambda y: y * jnp.arange(1500.0)),
         repeat(lambda y: y.T),
         repeat(lambda y: jnp.sin(y)),
         repeat(lambda y: y + 1, 8),

@@ -153,6 +153,18 @@ def test_float_parts():
     agree("nextafter", SPECIAL, np.float32(1))
 
 
+@pytest.mark.parametrize("dtype, n", [(np.float32, 200), (np.float64, 1500)])
+def test_exponents_that_a_program_knows_are_those_of_arguments(dtype, n):
+    """XLA multiplies factors that it knows with each other before others."""
+    small = dtype(2.0) ** dtype(-n // 2)
+    with weft.enable_x64():
+        for x, power in [(small, n), (1 / small, -n), (-small, n), (dtype(0), n), (dtype(3), -n)]:
+            want = np.ldexp(x, power)
+            for known in (power, np.array([power, power], np.int32)):
+                found = weft.jit(lambda x, known=known: jnp.ldexp(x, known))(x)
+                assert np.all(np.asarray(found) == want), (x, power)
+
+
 def test_second_derivatives_where_operands_tie():
     curve = jit(hessian(lambda v: jnp.hypot(v[0], v[1])))(jnp.ones(2))
     np.testing.assert_allclose(curve, np.array([[1, -1], [-1, 1]]) / 8**0.5, rtol=1e-6)

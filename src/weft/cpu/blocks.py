@@ -28,7 +28,7 @@ from weft.primitives.slicing import pad, slice
 
 MIN_STEPS = 32  # of a loop; dividing and joining the arrays takes as long as several steps
 BLOCK_BYTES = 1 << 15  # of all arrays of a block; the first cache of a core has 32 to 48 KiB
-# Of all arrays. A loop on smaller ones takes 0.4 to 1.4 of the time, a loop on larger ones 0.2 to 0.5.
+# Of all arrays. A loop on smaller ones takes 0.4 to 1.4 of the time, on larger ones 0.2 to 0.5.
 MIN_BYTES = 1 << 23
 VECTOR = 16  # elements; a block has a multiple of these
 MAX_CORES = 2  # one thread walks along the blocks; XLA divides the arrays among all

@@ -26,7 +26,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import full, literal
 from weft.run.operation import number_operation, operation
-from weft.util import alias
+from weft.util import JAXLIB, alias
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -1531,11 +1531,15 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     limit = 3 * (bias - 1)
     n = ops.max(literal(-limit, n.dtype), ops.min(n, literal(limit, n.dtype)))
     third = ops.div(n, literal(3, n.dtype))
-    x, third, n = promotion.broadcast_operands("ldexp", x, third, n)
     for part in (third, third, ops.sub(n, ops.mul(third, literal(2, n.dtype)))):
         field = ops.convert(ops.add(part, literal(bias, n.dtype)), word)
         power = bits.shift_left_p.apply(field, full(field.shape, mantissa, word))[0]
-        x = ops.mul(x, bits.bitcast_convert_type(power, x.dtype))
+        power = bits.bitcast_convert_type(power, x.dtype)
+        if JAXLIB < (0, 12) or not power.shape:
+            # XLA multiplies powers that it knows with each other first, which may overflow. XLA
+            # 0.12 does so with numbers only.
+            power = lax.optimization_barrier(power)
+        x = ops.mul(*promotion.broadcast_operands("ldexp", x, power))
     return x
 
 
