@@ -17,9 +17,9 @@ from weft.core.aval import typeof
 from weft.core.facts import LIGHT
 from weft.core.jaxpr import Eqn, Jaxpr, Literal
 from weft.core.trace import eval_context
-from weft.cpu.buffers import MAX_EQUATIONS, count_bytes
+from weft.cpu.buffers import MAX_EQUATIONS, choose_buffers, count_bytes
 from weft.cpu.elements import FAMILIES, computes_by_element, fills_with_number
-from weft.cpu.in_place import choose_loop
+from weft.cpu.in_place import choose_barriers
 from weft.cpu.rewriting import Replacement, restage
 from weft.cpu.scope import Scope
 from weft.primitives.constant import stage_whole
@@ -59,9 +59,9 @@ class Block(NamedTuple):
         return reshape(slice(x, (0,), (self.size if shape else 1,)), shape)
 
 
-def choose_any_loop(eqn: Eqn, scope: Scope) -> Replacement | None:
-    """Run a loop block by block, or write its body in another way."""
-    return choose_blocks(eqn, scope) or choose_loop(eqn, scope)
+def choose_scan(eqn: Eqn, scope: Scope) -> Replacement | None:
+    """Run a loop block by block, or keep XLA from copying the arrays of its carry."""
+    return choose_blocks(eqn, scope) or choose_buffers(eqn, scope) or choose_barriers(eqn, scope)
 
 
 def choose_blocks(eqn: Eqn, scope: Scope) -> Replacement | None:

@@ -48,7 +48,7 @@ class Window(NamedTuple):
     rest: list[Eqn]
 
 
-def choose_scan(eqn: Eqn, scope: Scope) -> Replacement | None:
+def choose_buffers(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Write two steps in the body of a loop, and say in which buffers the first one writes.
 
     An array that a large window is written into is carried in two buffers. The window is written

@@ -51,7 +51,7 @@ FORMS = {
     Form.SCATTER: "scatters.choose_scatter",
     Form.SLICE: "slices.choose_slice",
     Form.UPDATE: "updates.choose_update",
-    Form.SCAN: "blocks.choose_any_loop",
+    Form.SCAN: "blocks.choose_scan",
     Form.SPARSE_PRODUCT: "sparse.choose_sparse_product",
     Form.RESAMPLE: "sparse.choose_resample",
     Form.RESIZE: "sparse.choose_resize",

@@ -12,7 +12,7 @@ from typing import Any
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.broadcasts import is_repeated
-from weft.cpu.buffers import MAX_EQUATIONS, MIN_BYTES, choose_scan, count_bytes, find_maker
+from weft.cpu.buffers import MAX_EQUATIONS, MIN_BYTES, count_bytes, find_maker
 from weft.cpu.elements import computes_by_element, is_fused
 from weft.cpu.rewriting import Replacement, restage
 from weft.cpu.scope import Scope
@@ -21,11 +21,6 @@ from weft.primitives.tokens import OptimizationBarrier, optimization_barrier
 from weft.util import JAXLIB
 
 MAX_PART = 8  # the parts of an array have at most its elements by this number
-
-
-def choose_loop(eqn: Eqn, scope: Scope) -> Replacement | None:
-    """Write two steps in the body of a loop, or compute what it reads before it writes."""
-    return choose_scan(eqn, scope) or choose_barriers(eqn, scope)
 
 
 def choose_barriers(eqn: Eqn, scope: Scope) -> Replacement | None:
