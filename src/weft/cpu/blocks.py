@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from weft import dtypes
 from weft.control.scan import scan_p, scan_params
 from weft.core.aval import typeof
 from weft.core.facts import LIGHT
-from weft.core.jaxpr import Eqn, Jaxpr, Literal
+from weft.core.jaxpr import Eqn, Jaxpr
 from weft.core.trace import eval_context
-from weft.cpu.buffers import MAX_EQUATIONS, choose_buffers, count_bytes
+from weft.cpu.buffers import choose_buffers, count_bytes, is_plain_body
 from weft.cpu.elements import FAMILIES, computes_by_element, fills_with_number
 from weft.cpu.in_place import choose_barriers
-from weft.cpu.rewriting import Replacement, restage
+from weft.cpu.rewriting import Replacement, read_inputs, read_results, restage, write_in_shape
 from weft.cpu.scope import Scope
 from weft.primitives.constant import stage_whole
-from weft.primitives.layout import broadcast_in_dim, fill, reshape
+from weft.primitives.layout import fill, reshape
 from weft.primitives.slicing import pad, slice
 
 MIN_STEPS = 32  # of a loop; dividing and joining the arrays takes as long as several steps
@@ -35,7 +35,7 @@ MAX_CORES = 2  # one thread walks along the blocks; XLA divides the arrays among
 
 
 class Block(NamedTuple):
-    """How the elements of arrays are divided.
+    """The blocks that the elements of arrays are divided into.
 
     Attributes:
       size: the elements of an array.
@@ -114,7 +114,7 @@ def find_shape(body: Jaxpr, count: int) -> tuple[int, ...] | None:
     None if there is no such shape. The inputs after the first `count` must be scalars.
     """
     shapes = {a.shape for a in body.in_avals[:count]} - {()}
-    if len(shapes) != 1 or len(body.eqns) > MAX_EQUATIONS or body.effects or body.constvars:
+    if len(shapes) != 1 or not is_plain_body(body):
         return None
     (shape,) = shapes
     avals = [*body.out_avals, *[v.aval for e in body.eqns for v in e.outvars]]
@@ -133,15 +133,5 @@ def write_block(body: Jaxpr, width: int) -> Jaxpr:
     """Return the body for a block of this many elements."""
     avals = [a.update(shape=(width,)) if a.shape else a for a in body.in_avals]
 
-    def start(*xs: Any) -> dict:
-        return dict(zip(body.invars, xs, strict=True))
-
-    def write(eqn: Eqn, values: list) -> Sequence[Any]:
-        if fills_with_number(eqn):
-            return [broadcast_in_dim(values[0], (width,), ())]
-        return eqn.primitive.apply(*values, **eqn.params)
-
-    def finish(env: dict) -> list:
-        return [v.read() if type(v) is Literal else env[v] for v in body.outvars]
-
-    return restage(body, avals, start, write, finish)
+    start, finish = partial(read_inputs, body), partial(read_results, body)
+    return restage(body, avals, start, partial(write_in_shape, (width,)), finish)

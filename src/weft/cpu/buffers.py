@@ -14,7 +14,7 @@ from weft.control.scan import scan_p, scan_params
 from weft.core.facts import Cost
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.elements import computes_by_element, is_fused
-from weft.cpu.rewriting import Replacement, restage
+from weft.cpu.rewriting import Replacement, read_results, restage
 from weft.cpu.scope import Scope
 from weft.cpu.updates import clamp_places, find_base, follow_operands, is_update, keep, reads_window
 from weft.primitives.dynamic_slicing import dynamic_update_slice
@@ -49,9 +49,9 @@ class Window(NamedTuple):
 
 
 def choose_buffers(eqn: Eqn, scope: Scope) -> Replacement | None:
-    """Write two steps in the body of a loop, and say in which buffers the first one writes.
+    """Write two steps in the body of a loop, the first of which writes into buffers of its own.
 
-    An array that a large window is written into is carried in two buffers. The window is written
+    An array with a large window that a step writes is carried in two buffers. The window is written
     into the one that has the other elements already: those that no step writes were copied before
     the loop, and those of small windows are copied in each step. The buffers change places in each
     step, so after two steps each is where it was. Large arrays that are computed anew are kept
@@ -61,9 +61,7 @@ def choose_buffers(eqn: Eqn, scope: Scope) -> Replacement | None:
     length, unroll = params["length"], params["unroll"]
     if not scope.target.kernels or type(length) is not int or length < MIN_STEPS or unroll != 1:
         return None
-    if len(body.eqns) > MAX_EQUATIONS or body.effects or body.constvars:
-        return None
-    if not all(step.primitive.memoize_type for step in body.eqns):
+    if not is_plain_body(body):
         return None
     n, m = params["num_consts"], params["num_carry"]
     windows = find_windows(body, n, m)
@@ -81,6 +79,13 @@ def choose_buffers(eqn: Eqn, scope: Scope) -> Replacement | None:
         return [*outs[:m], *outs[m + k :]]
 
     return run
+
+
+def is_plain_body(body: Jaxpr) -> bool:
+    """Return True if the body of a loop is short, without effects and without loops or calls."""
+    if len(body.eqns) > MAX_EQUATIONS or body.effects or body.constvars:
+        return False
+    return all(step.primitive.memoize_type for step in body.eqns)
 
 
 def find_maker(body: Jaxpr) -> Callable[[Atom], Eqn | None]:
@@ -191,7 +196,7 @@ def write_body(
         return optimization_barrier(outs) if k is not None or id(eqn) in small else outs
 
     def finish(env: dict) -> list:
-        outs = [v.read() if type(v) is Literal else env[v] for v in body.outvars]
+        outs = read_results(body, env)
         for i in kept:
             outs[i] = keep(outs[i])
         return [*outs[:count], *spares, *outs[count:]]

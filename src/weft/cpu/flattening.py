@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Var, memo_jaxpr
 from weft.cpu.calls import call_kernel
 from weft.cpu.elements import computes_by_element, fills_with_number
-from weft.cpu.rewriting import restage
+from weft.cpu.rewriting import read_inputs, read_results, restage, write_in_shape
 from weft.cpu.scope import Target
-from weft.primitives.layout import broadcast_in_dim, reshape
+from weft.primitives.layout import reshape
 
 MAX_ROW = 64  # elements of a row; XLA writes vector loops for longer ones
 MIN_ELEMENTS = 4096  # of an array; smaller ones are computed in a few microseconds either way
@@ -48,19 +49,16 @@ def flatten_rows(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     def start(*args: Any) -> dict:
         flat = [reshape(x, (size,)) if x.shape else x for x in args]
         given.update(zip(jaxpr.invars, args, strict=True))
-        return dict(zip(jaxpr.invars, flat, strict=True))
+        return read_inputs(jaxpr, *flat)
 
-    def write(eqn: Eqn, values: list) -> Sequence[Any]:
-        if fills_with_number(eqn):
-            return [broadcast_in_dim(values[0], (size,), ())]
-        return eqn.primitive.apply(*values, **eqn.params)
+    write = partial(write_in_shape, (size,))
 
     def finish(env: dict) -> list:
         env |= given
         for v in outs:
             (kept,) = call_kernel("weft_keep", [env[v]], [env[v].aval], aliases={0: 0})
             env[v] = reshape(kept, shape)
-        return [v.read() if type(v) is Literal else env[v] for v in jaxpr.outvars]
+        return read_results(jaxpr, env)
 
     given: dict[Any, Any] = {}
     return restage(jaxpr, plain_types(jaxpr.in_avals), start, write, finish)

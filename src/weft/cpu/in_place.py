@@ -7,14 +7,15 @@ loop over its elements. So it must write the result to other memory, and copies 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from weft.core.form import Form
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from weft.cpu.broadcasts import is_repeated
-from weft.cpu.buffers import MAX_EQUATIONS, MIN_BYTES, count_bytes, find_maker
+from weft.cpu.buffers import MIN_BYTES, count_bytes, find_maker, is_plain_body
 from weft.cpu.elements import computes_by_element, is_fused
-from weft.cpu.rewriting import Replacement, restage
+from weft.cpu.rewriting import Replacement, read_inputs, read_results, restage
 from weft.cpu.scope import Scope
 from weft.cpu.updates import follow_operands, is_update
 from weft.primitives.tokens import OptimizationBarrier, optimization_barrier
@@ -29,10 +30,7 @@ def choose_barriers(eqn: Eqn, scope: Scope) -> Replacement | None:
     XLA 0.12 does not fuse over a barrier; XLA 0.10 removes barriers before it fuses.
     """
     body, params = eqn.params["jaxpr"], eqn.params
-    if not scope.target.kernels or JAXLIB < (0, 12) or len(body.eqns) > MAX_EQUATIONS:
-        return None
-    plain = all(step.primitive.memoize_type for step in body.eqns)
-    if not plain or body.effects or body.constvars:
+    if not scope.target.kernels or JAXLIB < (0, 12) or not is_plain_body(body):
         return None
     parts = find_parts(body, params["num_consts"], params["num_carry"])
     if not parts:
@@ -42,10 +40,7 @@ def choose_barriers(eqn: Eqn, scope: Scope) -> Replacement | None:
         outs = step.primitive.apply(*values, **step.params)
         return optimization_barrier(outs) if step.outvars[0] in parts else outs
 
-    def finish(env: dict) -> list:
-        return [v.read() if type(v) is Literal else env[v] for v in body.outvars]
-
-    start = lambda *xs: dict(zip(body.invars, xs, strict=True))
+    start, finish = partial(read_inputs, body), partial(read_results, body)
     made = restage(body, body.in_avals, start, write, finish)
     return lambda *xs: eqn.primitive.apply(*xs, **{**params, "jaxpr": made})
 

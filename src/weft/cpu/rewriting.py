@@ -18,11 +18,12 @@ from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxp
 from weft.core.primitive import Body
 from weft.core.stage import stage
 from weft.core.trace import current, eval_context
-from weft.cpu.elements import only_moves
+from weft.cpu.elements import fills_with_number, only_moves
 from weft.cpu.scope import Scope, Target
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
 from weft.primitives.constant import stage_whole, write_consts
+from weft.primitives.layout import broadcast_in_dim
 
 MAX_MOVES = 64  # equations; larger programs are not tested for whether they only move
 
@@ -211,6 +212,23 @@ def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
         return rewrite_program(body.jaxpr, choose, target, given, alone)
 
     return replace_bodies(eqn, rewrite)
+
+
+def write_in_shape(shape: tuple[int, ...], eqn: Eqn, values: list) -> Sequence[Any]:
+    """Return the results of an operation on each element, for arrays of another shape."""
+    if fills_with_number(eqn):
+        return [broadcast_in_dim(values[0], shape, ())]
+    return eqn.primitive.apply(*values, **eqn.params)
+
+
+def read_inputs(jaxpr: Jaxpr, *args: Any) -> dict:
+    """Return the values of the inputs of a program, to start `restage` with."""
+    return dict(zip(jaxpr.invars, args, strict=True))
+
+
+def read_results(jaxpr: Jaxpr, env: dict) -> list:
+    """Return the values of the results of a program, to finish `restage` with."""
+    return [v.read() if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
 def restage(

@@ -20,7 +20,7 @@ from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, memo_jaxpr, variables_in
 from weft.core.primitive import Body
 from weft.cpu.elements import chooses_by_element
 from weft.cpu.formula import apply_formula
-from weft.cpu.rewriting import replace_bodies, restage, running_bodies
+from weft.cpu.rewriting import read_results, replace_bodies, restage, running_bodies
 from weft.cpu.scope import Scope, Target
 from weft.cpu.survey import has_half
 from weft.dtypes import bfloat16
@@ -235,7 +235,7 @@ def write_rounded(jaxpr: Jaxpr, left: set[Any]) -> Jaxpr:
         [v.aval for v in inputs],
         lambda *args: dict(zip(inputs, args, strict=True)),
         write,
-        lambda env: [v.read() if type(v) is Literal else env[v] for v in jaxpr.outvars],
+        lambda env: read_results(jaxpr, env),
     )
     return made.replace(constvars=made.invars[:n], invars=made.invars[n:])
 
