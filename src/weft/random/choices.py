@@ -135,9 +135,9 @@ def shuffle_lines(key: Words, x: Any, axis: int) -> Any:
     return x
 
 
-# The largest sizes for which equal words are unlikely to matter after 0, 1 and 2 rounds of sorting:
-# the cube of the size is at most (2**32 - 1) to the power of the number of rounds.
-ROUND_LIMITS = (1, 1625, 2642245)
+# Up to these sizes, equal words are unlikely to matter after 0, 1, 2 and 3 rounds of sorting. The
+# cube of each is at most (2**32 - 1) to the power of the number of rounds.
+ROUND_LIMITS = (1, 1625, 2642245, 2**32 - 1)
 
 
 def draw_rounds(key: Words, shape: tuple[int, ...]) -> list[tuple[Any, Any]]:
@@ -146,11 +146,12 @@ def draw_rounds(key: Words, shape: tuple[int, ...]) -> list[tuple[Any, Any]]:
     With each round comes True, or a traced condition for it, which depends on a symbolic size.
     """
     size, rounds = math.prod(shape), []
-    for limit in ROUND_LIMITS:
+    symbolic = isinstance(size, SymbolicSize)
+    for limit in ROUND_LIMITS[: 3 if symbolic else 4]:  # a symbolic size is a number of 32 bits
         if is_below(size, limit + 1):
             break
         key, other = split_pair(key)
-        needed = jnp.asarray(size) > limit if isinstance(size, SymbolicSize) else True
+        needed = jnp.asarray(size) > limit if symbolic else True
         rounds.append((draw_bits(other, shape, 32), needed))
     return rounds
 
