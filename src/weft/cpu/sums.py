@@ -52,9 +52,7 @@ MIN_STEPS_SIZE = 1 << 18  # elements of one row: shorter rows are not reduced in
 MIN_SLOW_LANES = 24576  # YNNPACK takes 2 to 5 times the kernel's time for rows so long, and longer
 MAX_SHORT_ROW = 8  # elements of a row: XLA's loop takes rows so short at once, and several of them
 MAX_REPEATED_ROW = 32  # the same, of a row that is computed from smaller arrays
-MAX_UNROLLED = (
-    140  # operations on such a row, up to which LLVM unrolls the loop, and writes vectors
-)
+MAX_UNROLLED = 140  # operations on such a row; LLVM unrolls loops of no more, and writes vectors
 MIN_SHORT_ROWS = 256  # rows: for fewer, it does not matter
 MAX_CHEAP_STEPS = 16  # operations that XLA computes within the loop of a sum of short rows
 COMPARED = frozenset(map(np.dtype, "?bhiqBHIQfd"))  # the dtypes that the kernel compares

@@ -364,7 +364,7 @@ WEFT_HERE void FoldHalves(T* x) {
   for (int64_t k = 0; k < kWidth; ++k) x[k] = Joined<kSum>(x[k], x[k + kWidth]);
   if constexpr (kWidth > 1) FoldHalves<kSum, kWidth / 2>(x);
 }
-// Joins the vectors of a row from `i` on to `kWidth` vectors, while there are so many.
+// Joins vectors of a row, beginning with number `i`, to `kWidth` vectors: `kWidth` of them at a time.
 template <bool kSum, class From, class Change, int64_t kWidth>
 WEFT_HERE void JoinVectors(F* sums, const void* x, int64_t i, int64_t n) {
   for (; i + kWidth <= n; i += kWidth) {

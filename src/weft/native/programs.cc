@@ -15,7 +15,7 @@ constexpr int64_t kMostOperands = 4;              // operands of a step
 constexpr int64_t kMostCount = int64_t{1} << 40, kMostRow = 1 << 20, kMostPiece = 1 << 30;
 constexpr int64_t kGap = 64;  // bytes between slots, so that they map to different cache sets
 // Elements of short rows that a step computes at once: the call of a step takes as long as some 100 elements.
-// Blocks of 2,048 take up to 1.5 times as long, as several of them fill the L1 cache.
+// Several blocks of 2,048 would fill the L1 cache; they were not faster.
 constexpr int64_t kTogether = kMaxRow / 8;
 constexpr int64_t kMemory = kMaxSlots * (kMaxRow * 4 + kGap);
 

@@ -24,7 +24,7 @@ constexpr int64_t kLong = 1 << 11;  // from this length on digits have 11 bits, 
 constexpr int64_t kHuge = 1 << 17;  // from this length on a row is cut into buckets,
 constexpr int64_t kBucket = 1 << 10;  // of about this length where keys are at random
 
-// Elements whose upper digits are equal to those of a given one, below which insertion finishes.
+// Lower digits are left to insertion if fewer items than this, on the average, share the upper ones.
 constexpr double kTogether = 0.5;
 constexpr int kWidest = 11;  // bits of a digit at most
 
@@ -100,8 +100,8 @@ Item* SortItems(Item* a, Item* b, int64_t n, bool alike = false) {
   return a;
 }
 
-// Sorts n items whose keys differ only below bit `shift`, by one digit of about as many values as there
-// are items, and then by insertion: which suffices where keys are at random.
+// Sorts n items whose keys differ only below bit `shift`: by one digit with about n values, and then by
+// insertion, which takes few moves if keys are random.
 template <class Item>
 Item* SortScattered(Item* a, Item* b, int64_t n, int shift) {
   int bits = 1;
