@@ -212,6 +212,15 @@ CALLS = {
         for y in (False, True)
     },
     **{
+        f"dot_symmetric: {x} {y}": Call(
+            f"F[*b,{'k,n' if x else 'n,k'}] F[*b,{'n,k' if y else 'k,n'}] -> F[*b,n,n]",
+            given(left_turned=x, right_turned=y),
+            DEPTH,
+        )
+        for x in (False, True)
+        for y in (False, True)
+    },
+    **{
         f"extremum: {largest} {skips}": Call(
             "R[r,n,l] -> R[r,l] | V[r,n,1] -> V[r,1] | M[r,n,l] -> u32[r,l] | H[r,n,l] -> u32[r,l]",
             given(largest=largest, skips_nan=skips),

@@ -318,6 +318,7 @@ ROWS = {
     ),
     "fft": Row("float32", lambda d: [d(40, 60)], jnp.fft.rfft, np.fft.rfft),
     "dot": Row("float32", lambda d: [d(9, 70, 80), d(9, 80, 60)], lambda x, y: x @ y),
+    "dot_symmetric": Row("float32", lambda d: [d(90, 80)], lambda x: x.T @ x),
     "matvec": Row("float32", lambda d: [d(600, 900), d(900)], lambda x, y: x @ y),
     "matvec_pair": Row("float32", lambda d: [d(600, 900), d(900)], lambda x, y: x.T @ (x @ y)),
     "program: function": Row("float32", lambda d: [d(200, 500)], lambda x: lax.sin(x), np.sin),

@@ -82,6 +82,8 @@ def find_choice(form: Form) -> Choice:
 def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program of the forms that a CPU computes quickest."""
     found = survey_program(jaxpr)
+    if found.products > 1:
+        jaxpr = importlib.import_module("weft.cpu.symmetry").transpose_products(jaxpr, target)
     target = target._replace(
         functions=found.functions, folds_nan=found.folds_nan, reduces=found.reduces
     )

@@ -19,6 +19,7 @@ from weft.cpu.kernels import are_floats
 from weft.cpu.rewriting import Reading, Replacement
 from weft.cpu.scope import Scope
 from weft.cpu.sums import choose_inner_products
+from weft.cpu.symmetry import MIN_TERMS, read_symmetric
 from weft.primitives.dot import CPU_ALGORITHMS, dot_general_p, product_dtypes
 from weft.primitives.elementwise import add, mul
 from weft.primitives.layout import Transpose, broadcast_in_dim, convert, reshape, transpose
@@ -46,6 +47,9 @@ MIN_LIGHT_WORK, MAX_LIGHT_WORK = 100, 1 << 18
 # XLA:CPU is 2 to 100 times slower for stacks of this many small matrices, of up to this many rows,
 # and fewer columns and terms; not for vectors, or for products of 8 columns and more.
 MIN_TINY_STACK, MAX_TINY_ROWS, MAX_TINY_SIDE = 16, 64, 7
+# The kernel computes one half of a symmetric product of at least these rows (and MIN_TERMS terms),
+# which takes 55 to 95 % of the time of the whole. XLA takes less for few rows of many more terms.
+MIN_SYMMETRIC_ROWS, MAX_TERMS_PER_ROW = 64, 1 << 10
 # Operands of products of a stack of complex matrices and vectors are swapped if each product has
 # at most this many elements. For 480 elements that takes 0.65 of the time, for 1280 up to 1.3.
 MAX_ASKEW_ELEMENTS = 1 << 10
@@ -69,6 +73,8 @@ def choose_product(eqn: Eqn, scope: Scope) -> Replacement | None:
     multiply: Callable | None = None
     if alone and are_tiny(lhs, rhs, out, numbers):
         multiply = functools.partial(add_outer_products, out=out, numbers=numbers)
+    elif alone and (half := choose_half(eqn, lhs, rhs, out, scope)):
+        return half
     elif inner := choose_inner_products(eqn, scope):
         return inner
     elif alone:
@@ -255,6 +261,37 @@ def choose_product_kernel(
         return reshape(z, out.shape)
 
     return multiply
+
+
+def choose_half(
+    eqn: Eqn, lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, scope: Scope
+) -> Reading | None:
+    """Return what multiplies operands by half of the operations, if the product is symmetric."""
+    (lc, _), (lb, _) = eqn.params["dimension_numbers"]
+    if not scope.target.kernels or not are_floats(lhs, rhs, out) or lhs.size != rhs.size:
+        return None
+    batch, k = (math.prod(lhs.shape[a] for a in axes) for axes in (lb, lc))
+    n = lhs.size // (batch * k)
+    least = MIN_LOOP_WORK if scope.target.loops else MIN_WORK
+    long = MIN_TERMS <= k <= MAX_TERMS_PER_ROW * n
+    if n < MIN_SYMMETRIC_ROWS or not long or batch * n * n * k < least:
+        return None
+    if (sides := read_symmetric(eqn, scope)) is None:
+        return None
+
+    def multiply(*operands: Any) -> list:
+        count = (batch,) if lb else ()
+        arranged = [
+            arrange_matrices(convert(x, lhs.dtype), s.batch, s.summed, (*count, n, k))
+            for x, s in zip(operands, sides, strict=True)
+        ]
+        left, right = [is_turned(s.atom.aval, s.batch, s.summed) for s in sides]
+        how = {"left_turned": left, "right_turned": not right}
+        made = ShapedArray((*count, n, n), out.dtype)
+        (z,) = call_kernel("weft_dot_symmetric", arranged, [made], how)
+        return [reshape(z, out.shape)]
+
+    return Reading(multiply, [s.atom for s in sides])
 
 
 def pays_alone(m: int, n: int, k: int, itemsize: int) -> bool:

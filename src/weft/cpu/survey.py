@@ -28,18 +28,20 @@ class Survey(NamedTuple):
       shows_nan: numbers may show that a value is NaN.
       folds_nan: such a value may reach a function.
       reduces: there is an operation of a form in `CALLED`, such as a product of matrices, or a sum.
+      products: how many equations are products of matrices.
     """
 
     functions: int
     shows_nan: bool
     folds_nan: bool
     reduces: bool
+    products: int
 
 
 @memo_jaxpr
 def survey_program(jaxpr: Jaxpr) -> Survey:
     """Return the facts of a program."""
-    functions, folds_nan, reduces = 0, False, False
+    functions, folds_nan, reduces, products = 0, False, False, 0
     shown: set[Var] = set()  # what may be computed from a value that is known to be NaN
     for eqn in jaxpr.eqns:
         prim = eqn.primitive
@@ -48,6 +50,7 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
             pass  # as most are
         elif form in CALLED:
             reduces = True
+            products += form is Form.PRODUCT
         elif isinstance(prim, Elementwise) and prim.formulas:
             formula = prim.formulas.get(eqn.outvars[0].aval.dtype)
             functions += formula is not None and formula.least > 0
@@ -63,12 +66,13 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
                 functions += held.functions
                 shows = shows or held.shows_nan
                 reduces = reduces or held.reduces
+                products += held.products
             folds_nan = folds_nan or shows or reached
         elif (shows or reached) and form in FUNCTIONS:
             folds_nan = True
         if shows or reached:
             shown.update(eqn.outvars)
-    return Survey(functions, bool(shown), folds_nan, reduces)
+    return Survey(functions, bool(shown), folds_nan, reduces, products)
 
 
 @memo_jaxpr

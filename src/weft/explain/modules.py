@@ -21,7 +21,7 @@ from weft.primitives.lapack_work import count_library_flops
 # Opcodes of instructions that contain others, which have profiler events of their own.
 CONTAINERS = frozenset(("while", "conditional", "call"))
 # Our kernels for matrix products. XLA's cost analysis does not know them.
-PRODUCTS = frozenset(("weft_dot", "weft_matvec"))
+PRODUCTS = frozenset(("weft_dot", "weft_dot_symmetric", "weft_matvec"))
 # Opcodes that do no work, or no work that should be counted.
 FREE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"))
 # Opcodes of instructions that read an element of an operand at most once for each element of their
@@ -287,7 +287,9 @@ class CompiledModule:
     def analyse(self, instruction: Instruction) -> Cost:
         if instruction.target in PRODUCTS:
             shapes = [*[self.by_id[o].shape for o in instruction.operands], instruction.shape]
-            return cost_of_product(*shapes)
+            cost = cost_of_product(*shapes)
+            half = instruction.target.endswith("symmetric")
+            return cost._replace(flops=cost.flops / 2) if half else cost
         operands = [self.by_id[o] for o in dict.fromkeys(instruction.operands)]
         library_flops = count_library_flops(self.texts[instruction.name])
         if library_flops:

@@ -36,3 +36,16 @@ void CopyTransposed(const T* from, int64_t from_stride, int64_t rows, int64_t co
     for (int64_t j = 0; j < columns; ++j) to[j * to_stride + row] = from[row * from_stride + j];
   }
 }
+
+// Copies elements of a symmetric matrix, n by n, to the other side of the diagonal: those of `columns`
+// columns from `column` on, in the rows from `first` to `last`. All rows are below the square that the
+// panel has on the diagonal, unless `first` is the first one of that square.
+template <class T>
+void Mirror(T* out, int64_t n, int64_t column, int64_t columns, int64_t first, int64_t last) {
+  const int64_t end = column + columns, below = std::max(first, end);
+  for (int64_t row = first; row < end; ++row) {
+    for (int64_t j = column; j < row; ++j) out[j * n + row] = out[row * n + j];
+  }
+  if (below >= last) return;
+  CopyTransposed(out + below * n + column, n, last - below, columns, out + column * n + below, n);
+}

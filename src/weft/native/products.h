@@ -20,6 +20,7 @@ struct Dot {
   bool subtract = false;  // the product from `out`, in place of storing it
   bool lower = false;     // elements above the diagonal of `out` need not be computed
   int64_t terms = 256;    // that are added up before the sum is added to `out`; small sums are more exact
+  bool mirrored = false;  // the product is symmetric: elements above the diagonal are copied from below it
   int64_t panels = 0, blocks = 0, rows = 0;  // column panels, row blocks, rows of a block
 
   template <int kBytes>
