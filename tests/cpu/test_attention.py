@@ -165,3 +165,145 @@ def test_left_to_other_operations(change, rng):
     large = [np.zeros((2, 16, 2, 80), np.float32)] * 3
     for args in (few, empty, large, [x.astype(jnp.bfloat16) for x in (q, k, v)]):
         assert calls(jit(nn.dot_product_attention), *args) == 0
+
+
+# --- attention that is written by operations ---
+
+
+def normalize(scores):
+    weights = jnp.exp(scores - jnp.max(scores, -1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def by_matmul(q, k, v, mask, fill, softmax=nn.softmax):
+    """(batch, heads, rows, features), as `dot_product_attention` in many libraries."""
+    scores = q @ jnp.swapaxes(k, -1, -2) / np.float32(3)
+    return softmax(scores if mask is None else jnp.where(mask, scores, fill)) @ v
+
+
+def by_einsum(q, k, v, mask, fill):
+    """(batch, heads, rows, features), but with the heads behind the rows in the products."""
+    q, k, v = (jnp.swapaxes(x, 1, 2) for x in (q, k, v))
+    scores = 0.5 * (jnp.einsum("btnh,bsnh->bnts", q, k) * 0.25)
+    if mask is not None:
+        scores = jnp.where(~mask, fill, scores)
+    return jnp.swapaxes(jnp.einsum("bnts,bsnh->btnh", normalize(scores), v), 1, 2)
+
+
+def by_vmap(q, k, v, mask, fill):
+    one = lambda q, k, v: by_matmul(q, k, v, mask, fill, normalize)
+    return vmap(vmap(one))(q, k, v)
+
+
+# a function, and the scale that it has
+WAYS = {by_matmul: 1 / 3, by_einsum: 1 / 8, by_vmap: 1 / 3}
+# batch, heads, queries, keys, features
+WRITTEN = [
+    (2, 3, 64, 64, 32),
+    (1, 2, 70, 90, 24),
+    (3, 1, 130, 61, 7),
+    (2, 2, 8, 200, 80),
+    (1, 1, 65, 129, 128),
+]
+
+
+def masks(shape, rng):
+    b, n, t, s, _ = shape
+    causal = np.arange(t)[:, None] >= np.arange(s)
+    window = causal & (np.arange(t)[:, None] < np.arange(s) + 5)
+    return {
+        "none": None, "causal": causal, "window": window | (np.arange(s) == 0),
+        "any": rng.random((t, s)) < 0.3, "keys": np.arange(s) < s // 3, "some rows": causal[::-1],
+        "nothing": np.zeros((t, s), bool),
+    }  # fmt: skip
+
+
+def expect_written(q, k, v, mask, fill, scale):
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    with np.errstate(all="ignore"):
+        scores = q @ np.swapaxes(k, -1, -2) * scale
+        scores = scores if mask is None else np.where(mask, scores, np.float64(fill))
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return weights / weights.sum(-1, keepdims=True) @ v
+
+
+def called(f, *args):
+    return f.lower(*args).as_text().count('call_target_name = "weft_masked_attention"')
+
+
+@pytest.mark.parametrize("fill", [-np.inf, -1e9, 2.5])
+@pytest.mark.parametrize("way", WAYS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shape", WRITTEN, ids=str)
+def test_written_attention(shape, way, fill, rng):
+    b, n, t, s, h = shape
+    q, k, v = (rng.standard_normal((b, n, m, h)).astype(np.float32) for m in (t, s, s))
+    for name, mask in masks(shape, rng).items():
+        f = jit(lambda q, k, v, mask=mask: way(q, k, v, mask, np.float32(fill)))
+        assert called(f, q, k, v) == 1, name
+        want = expect_written(q, k, v, mask, fill, WAYS[way])
+        np.testing.assert_allclose(f(q, k, v), want, rtol=1e-4, atol=6e-6, err_msg=name)
+
+
+def test_a_mask_of_each_batch_and_head(rng):
+    b, n, t, s, h = 2, 3, 70, 90, 16
+    q, k, v = (rng.standard_normal((b, n, m, h)).astype(np.float32) for m in (t, s, s))
+    f = jit(lambda q, k, v, mask: by_matmul(q, k, v, mask, -jnp.inf))
+    sizes = [(b, n, t, s), (b, 1, t, s), (n, 1, s), (b, 1, 1, s), (t, 1), (b, n, 1, 1), (1, s)]
+    for size in sizes:
+        mask = rng.random(size) < 0.7
+        assert called(f, q, k, v, mask) == 1
+        with np.errstate(all="ignore"):
+            want = expect_written(q, k, v, mask, -np.inf, 1 / 3)
+        np.testing.assert_allclose(f(q, k, v, mask), want, rtol=1e-4, atol=6e-6, err_msg=str(size))
+
+
+@pytest.mark.parametrize("fill", [-np.inf, -1e9, -1e38])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -3e38, 1e30])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_written_attention_of_numbers_that_are_not_finite(which, bad, fill, rng):
+    """One bad number, in a row of queries or keys, or in a value that most queries do not see."""
+    t = 150
+    args = [rng.standard_normal((1, 2, t, 8)).astype(np.float32) for _ in range(3)]
+    args[which][0, 1, 140, 3] = bad
+    mask = np.tril(np.ones((t, t), bool))
+    mask[70] = False
+    f = jit(lambda *xs: by_matmul(*xs, mask, np.float32(fill)))
+    assert called(f, *args) == 1
+    got = f(*args)
+    with config.scope(native=False):
+        want = jit(lambda *xs: by_matmul(*xs, mask, np.float32(fill)))(*args)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_written_attention_that_stays(rng):
+    """Weights that others read, other dtypes, other axes, many keys without a mask, no rows."""
+    q, k, v = (rng.standard_normal((2, 64, 64)).astype(np.float32) for _ in range(3))
+    plain = lambda q, k, v: by_matmul(q, k, v, None, 0)
+    wide = (q, np.tile(k, (1, 8, 1)), np.tile(v, (1, 8, 1)))
+    turned = lambda q, k, v: nn.softmax(q @ jnp.swapaxes(k, -1, -2), -2) @ v
+    both = lambda q, k, v: (w := nn.softmax(q @ jnp.swapaxes(k, -1, -2)), w @ v)
+    halves = [x.astype(np.float16) for x in (q, k, v)]
+    for f, args in [
+        (turned, (q, k, v)), (both, (q, k, v)), (plain, halves), (plain, wide),
+        (plain, (q[:, :0], k, v)), (plain, (q[..., :0], k[..., :0], v)),
+        (plain, (q, k, v[..., :3])),
+    ]:  # fmt: skip
+        assert called(jit(f), *args) == 0
+
+
+def test_derivatives_of_written_attention(rng):
+    q, k, v, ct = (rng.standard_normal((2, 2, 70, 16)).astype(np.float32) for _ in range(4))
+    mask = np.tril(np.ones((70, 70), bool))
+    loss = lambda *xs: (by_matmul(*xs, mask, -jnp.inf) * ct).sum()
+    got = jit(grad(loss, (0, 1, 2)))(q, k, v)
+    with config.scope(enable_x64=True):
+        args = [x.astype(np.float64) for x in (q, k, v)]
+        assert called(jit(lambda *xs: by_matmul(*xs, mask, -jnp.inf)), *args) == 0
+        moves = [rng.standard_normal(x.shape) for x in args]
+        steps = [[x + s * m for x, m in zip(args, moves, strict=True)] for s in (1e-6, -1e-6)]
+        up, down = (loss(*xs) for xs in steps)
+    slope = sum(
+        (g.astype(np.float64) * m).sum() for g, m in zip(map(np.asarray, got), moves, strict=True)
+    )
+    np.testing.assert_allclose(slope, (up - down) / 2e-6, rtol=1e-4)

@@ -233,6 +233,14 @@ CALLS = {
     "lu": Call(
         "F[*b,m,n] -> F[*b,m,n] i32[*b,min(m,n)] i32[*b,m]", holds=lambda s, a: s.m > 0 < s.n
     ),
+    "masked_attention": Call(
+        "f32[b,t,h,d] f32[b,s,h,d] f32[b,s,h,d] f32[] bool[i,j,k,s] f32[] -> f32[b,t,h,d]",
+        holds=lambda s, a: (
+            0 not in (s.b, s.t, s.h, s.d, s.s)
+            and all(m in (1, n) for m, n in ((s.i, s.b), (s.j, s.h), (s.k, s.t)))
+        ),
+        fit=lambda s: {"i": s.b, "j": 1, "k": s.t if s.k % 2 else 1},
+    ),
     "matvec": Call("F[m,k] F[k] -> F[m]", given(turned=False), DEPTH),
     "matvec: turned": Call("F[k,m] F[k] -> F[m]", given(turned=True), DEPTH),
     "matvec_pair": Call("F[m,k] F[k] F[m] -> F[m] F[k]", given(chained=False), DEPTH),

@@ -27,9 +27,9 @@ from weft.xla.hlo import Builder, Value
 logger = Logger("weft.native")
 KERNELS = (
     "attention cholesky cholesky_pullback compare concatenate conv coo_dot coo_sample csr_dot "
-    "cumulative depthwise dot dot_symmetric extremum fft find_places lu matvec matvec_pair members "
-    "or_nan pad partition permutation program qr resample roll scatter select_scatter sort sum "
-    "top_k triangle trsm view"
+    "cumulative depthwise dot dot_symmetric extremum fft find_places lu masked_attention matvec "
+    "matvec_pair members or_nan pad partition permutation program qr resample roll scatter "
+    "select_scatter sort sum top_k triangle trsm view"
 )
 HANDLERS = tuple("weft_" + name for name in ("keep", *KERNELS.split()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.core.jaxpr import Jaxpr
+from weft.cpu.attention import fuse_attention
 from weft.cpu.chains import fuse_chains
 from weft.cpu.clusters import fuse_clusters
 from weft.cpu.flattening import flatten_rows
@@ -20,6 +21,7 @@ from weft.passes.dce import drop_dead_code
 # Each pass takes a program and its target, and returns a program that computes the same.
 PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
     fuse_clusters,
+    fuse_attention,
     choose_forms,
     pair_products,
     fuse_chains,

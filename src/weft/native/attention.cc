@@ -22,6 +22,12 @@ struct Attention {
   int64_t heads, queries, keys, groups, size;
   int64_t wide, tall, deep;      // size, queries and keys of a block, rounded up to whole tiles
   int64_t count, blocks, parts;  // of q; of queries that share keys; of keys, each with its dq
+  // A mask of pairs: scores where it is 0 are `fill`. It has a byte for each key, and steps of bytes from
+  // query to query, head to head and batch to batch, which are 0 where these share the mask.
+  const uint8_t* mask;
+  int64_t mask_query, mask_head, mask_batch;
+  float fill;
+  bool finite;  // all values are: a weight of 0 then adds nothing
 };
 
 // The rows of a line: the queries of all heads that share keys.
@@ -78,6 +84,22 @@ ffi::Error PullBack(ffi::ThreadPool& pool, Attention job, int64_t lines) {
   return error;
 }
 
+void SetSizes(Attention& job, float scale, int64_t queries, int64_t keys, int64_t heads, int64_t kept,
+              int64_t width) {
+  const int64_t panel = LaneBytes() / 2;
+  job.scale = scale, job.heads = heads, job.queries = queries, job.keys = keys;
+  job.groups = heads / kept, job.size = width, job.wide = Whole(width, panel);
+  job.blocks = (job.queries * job.groups + kQueries - 1) / kQueries;
+  job.tall = std::min(kQueries, Whole(job.queries * job.groups, panel));
+  job.deep = std::min(kKeys, Whole(job.keys, 8));
+}
+
+ffi::Error AttendAll(ffi::ThreadPool& pool, const Attention& job, int64_t lines) {
+  const int64_t all = lines * job.blocks, worth = kWorth / (2 * job.tall * job.keys * job.size);
+  const int64_t size = (kQueries + 16 + 2 * job.deep + job.tall) * job.wide + job.deep * kQueries;
+  return Spread(pool, job, all, 1 + std::max(worth, all / (4 * kPieces)), size, WEFT_PICK(Attend));
+}
+
 // For cotangents, the further operands are out, logs and their cotangents. Empty results are not
 // computed.
 ffi::Error Run(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::RemainingArgs more,
@@ -117,23 +139,54 @@ ffi::Error Run(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::Remainin
   if (forward && !(job.out && job.logs)) {
     return ffi::Error::InvalidArgument("means and logs must be results");
   }
-  const int64_t panel = LaneBytes() / 2, lines = batch * kept;
   // A query may be before all keys, and behind them all: there a span ends anyway.
   const auto end = [=](int64_t span) { return std::clamp<int64_t>(span, -queries - keys, queries + keys); };
-  job.scale = scale, job.left = end(left), job.right = end(right), job.count = count;
-  job.heads = heads, job.queries = queries, job.keys = keys, job.groups = heads / kept, job.size = width;
-  job.blocks = (job.queries * job.groups + kQueries - 1) / kQueries, job.wide = Whole(width, panel);
-  job.tall = std::min(kQueries, Whole(job.queries * job.groups, panel));
-  job.deep = std::min(kKeys, Whole(job.keys, 8));
-  if (!forward) return PullBack(pool, job, lines);
-  const int64_t all = lines * job.blocks, worth = kWorth / (2 * job.tall * job.keys * job.size);
-  const int64_t size = (kQueries + 16 + 2 * job.deep + job.tall) * job.wide + job.deep * kQueries;
-  return Spread(pool, job, all, 1 + std::max(worth, all / (4 * kPieces)), size, WEFT_PICK(Attend));
+  job.left = end(left), job.right = end(right), job.count = count;
+  SetSizes(job, scale, queries, keys, heads, kept, width);
+  return forward ? AttendAll(pool, job, batch * kept) : PullBack(pool, job, batch * kept);
+}
+
+bool AreFinite(const float* x, int64_t count) {
+  uint32_t carries = 0;  // the highest bit is set if all bits of an exponent are
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, x + i, sizeof(bits));
+    carries |= (bits & 0x7FFFFFFF) + 0x00800000;
+  }
+  return carries >> 31 == 0;
+}
+
+// Means for any mask of pairs. Each query has keys of its own head. Scores that are masked are `fill`.
+ffi::Error RunMasked(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::Buffer<ffi::F32, 0> scale,
+                     ffi::Buffer<ffi::PRED, 4> mask, ffi::Buffer<ffi::F32, 0> fill,
+                     ffi::Result<Floats> out) {
+  Size batch, queries, keys, heads, width;
+  const auto shape = mask.dimensions();
+  const auto fits = [&](int i, int64_t size) { return shape[i] == 1 || shape[i] == size; };
+  if (!Fits(q, batch, queries, heads, width) || !Fits(k, batch, keys, heads, width) ||
+      !Fits(v, batch, keys, heads, width) || !Fits(*out, batch, queries, heads, width) ||
+      !q.element_count() || !k.element_count() || !fits(0, batch) || !fits(1, heads) ||
+      !fits(2, queries) || shape[3] != keys) {
+    return ffi::Error::InvalidArgument(
+        "operands must be q [batch, queries, heads, size], k and v [batch, keys, heads, size], not empty, a "
+        "scale, a mask [batch or 1, heads or 1, queries or 1, keys] and a number, and the result like q");
+  }
+  Attention job{q.typed_data(), k.typed_data(), v.typed_data(), out->typed_data()};
+  job.mask = reinterpret_cast<const uint8_t*>(mask.typed_data());
+  job.mask_query = shape[2] == 1 ? 0 : shape[3];
+  job.mask_head = shape[1] == 1 ? 0 : shape[2] * shape[3];
+  job.mask_batch = shape[0] == 1 ? 0 : shape[1] * shape[2] * shape[3];
+  job.fill = *fill.typed_data(), job.finite = AreFinite(job.v, v.element_count());
+  job.left = job.right = queries + keys;
+  SetSizes(job, *scale.typed_data(), queries, keys, heads, heads, width);
+  return AttendAll(pool, job, batch * heads);
 }
 
 }  // namespace
 }  // namespace weft
 
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_masked_attention, weft::RunMasked,
+                              xla::ffi::Ffi::Bind().Ctx<xla::ffi::ThreadPool>());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_attention, weft::Run,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::ThreadPool>()

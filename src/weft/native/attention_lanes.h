@@ -7,7 +7,7 @@ using UJ = Lanes<uint32_t>;  // sums of bits, which wrap
 constexpr int64_t kRows = kBytes == 64 ? 8 : 4, kPanel = 2 * kLanes<float>;  // of a tile
 constexpr int64_t kStep = kQueries / kLanes<float>;  // from key to key of a block
 
-// e**x for x up to 88, as in singles.h; below -87 it is 0.
+// e**x for x up to 88 and NaN, as in singles.h; below -87 it is 0.
 WEFT_INLINE F Exponential(F x) {
   constexpr float kExp[] = {1, 1, 0.5f, 0.166666672f, 0.041666314f, 0.00833321549f, 0.00139443402f,
                             0.000199647795f};
@@ -15,7 +15,8 @@ WEFT_INLINE F Exponential(F x) {
   const F r = m * -1.42860677e-6f + (m * -0.693145752f + held);
   F y = F{} + kExp[7];
   for (int i = 6; i >= 0; --i) y = y * r + kExp[i];
-  return x < -87 ? F{} : (F)((UJ)y + ((UJ)k << 23));
+  y = (F)((UJ)y + ((UJ)k << 23));
+  return x < -87 ? F{} : x == x ? y : x;
 }
 
 // Stores in `to`, or adds to it, the sums over i of left[row, i] right[i, column], as whole tiles.
@@ -105,23 +106,77 @@ void Score(const Attention& job, const Block& at, int64_t key, int64_t count, co
   }
 }
 
-// Means for a block of queries.
-void Attend(const Attention& job, int64_t index, float* room) {
+// Which of `count` keys the queries of a block see.
+enum class Seen { kNone, kSome, kAll };
+Seen FindSeen(const Attention& job, const uint8_t* mask, int64_t used, int64_t count) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  uint64_t any = 0, all = kOnes;  // of 8 keys at a time
+  for (int64_t i = 0; i < (job.mask_query ? used : 1); ++i, mask += job.mask_query) {
+    int64_t s = 0;
+    for (; s + 8 <= count; s += 8) {
+      uint64_t bytes;
+      std::memcpy(&bytes, mask + s, 8);
+      any |= bytes, all &= bytes;
+    }
+    for (; s < count; ++s) any |= mask[s], all &= mask[s] * kOnes;
+  }
+  return all == kOnes ? Seen::kAll : any ? Seen::kSome : Seen::kNone;
+}
+
+// Sets scores [keys, queries] of masked pairs to `fill`. A query has a bit for each key.
+void Mask(const Attention& job, const uint8_t* mask, const Block& at, int64_t count, float* scores) {
+  Lanes<uint32_t> bits[kKeys / 32][kStep] = {};
+  for (int64_t i = 0; i < at.used; ++i, mask += job.mask_query) {
+    for (int64_t s = 0; s < count; s += 8) {
+      uint64_t bytes = 0;
+      std::memcpy(&bytes, mask + s, std::min<int64_t>(8, count - s));
+      const uint32_t eight = (bytes * 0x0102040810204080) >> 56;  // a bit from each byte
+      reinterpret_cast<uint32_t*>(bits[s / 32])[i] |= eight << s % 32;
+    }
+  }
+  for (int64_t s = 0; s < count; ++s, scores += kQueries) {
+    for (int64_t c = 0; c < at.columns / kLanes<float>; ++c) {
+      F& x = reinterpret_cast<F*>(scores)[c];
+      x = (bits[s / 32][c] >> s % 32 & 1) != 0 ? x : F{} + job.fill;
+    }
+  }
+}
+
+// Means for a block of queries. If `skips`, blocks of keys that no query sees are skipped. Returns true
+// if the weights of these keys are 0.
+bool AttendBlock(const Attention& job, int64_t index, bool skips, float* room) {
   const Block at(job, index / job.blocks, index % job.blocks);
-  const int64_t wide = job.wide;
+  const int64_t wide = job.wide, line = index / job.blocks;
+  const uint8_t* mask = job.mask;
+  if (mask) {
+    mask += line / job.heads * job.mask_batch + line % job.heads * job.mask_head;
+    mask += at.first * job.mask_query;
+  }
   float *queries = room, *turned = queries + kQueries * wide, *keys = turned + 16 * wide;
   float *values = keys + job.deep * wide, *sums = values + job.deep * wide;
   float* scores = sums + job.tall * wide;
   F most[kStep], total[kStep] = {}, factor[kStep];
-  Pack(job.q, at.q, at.first, at.used, job.scale, sums, wide);
+  bool skipped = false;
+  // With a mask, scores are scaled after they are added up, as in the operations that it stands for.
+  Pack(job.q, at.q, at.first, at.used, mask ? 1 : job.scale, sums, wide);
   Turn(job, at, sums, turned, queries);
   std::memset(sums, 0, at.rows * wide * sizeof(float));
   for (F& x : most) x = F{} - FLT_MAX;
   for (int64_t key = at.begin; key < at.end; key += kKeys) {
     const int64_t count = std::min(kKeys, at.end - key);
+    const Seen seen = mask ? FindSeen(job, mask + key, at.used, count) : Seen::kAll;
+    if (seen == Seen::kNone && skips) {
+      skipped = true;
+      continue;
+    }
     Pack(job.k, at.k, key, count, 1, keys, wide);
     Pack(job.v, at.k, key, count, 1, values, wide);
     Score(job, at, key, count, keys, queries, scores);
+    for (int64_t i = 0; mask && i < Whole(count, kRows) * kStep; i += kStep) {
+      F* const x = reinterpret_cast<F*>(scores) + i;
+      for (int64_t c = 0; c < at.columns / kLanes<float>; ++c) x[c] *= job.scale;
+    }
+    if (seen != Seen::kAll) Mask(job, mask + key, at, count, scores);
     for (int64_t c = 0; c < at.columns / kLanes<float>; ++c) {
       F *const x = reinterpret_cast<F*>(scores) + c, sum{}, now = most[c];
       const int64_t end = Whole(count, kRows) * kStep;
@@ -136,12 +191,22 @@ void Attend(const Attention& job, int64_t index, float* room) {
     }
     Multiply(scores, 1, kQueries, values, wide, count, at.rows, wide, sums, wide, true);
   }
+  bool exact = true;
   for (int64_t i = 0; i < at.used; ++i) {
+    exact = exact && (!skipped || job.fill - reinterpret_cast<float*>(most)[i] < -87);
     const float all = reinterpret_cast<float*>(total)[i];
-    Unpack(sums + i * wide, wide, at.q, at.first + i, 1, 1 / all, job.out);
-    job.logs[at.logs[at.first + i]] = reinterpret_cast<float*>(most)[i] + std::log(all);
+    for (int64_t j = 0; j < wide; ++j) sums[i * wide + j] /= all;
+    Unpack(sums + i * wide, wide, at.q, at.first + i, 1, 1, job.out);
+    if (job.logs) job.logs[at.logs[at.first + i]] = reinterpret_cast<float*>(most)[i] + std::log(all);
   }
+  return exact;
 }
+
+void Attend(const Attention& job, int64_t index, float* room) {
+  const bool skips = job.mask && job.finite;
+  if (!AttendBlock(job, index, skips, room) && skips) AttendBlock(job, index, false, room);
+}
+
 
 // Computes the cotangents of a part of the keys and values of a line, and their contributions to
 // the cotangents of the queries.
