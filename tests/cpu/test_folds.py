@@ -55,17 +55,17 @@ def test_small_integers_are_exact(dtype, loop):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_sums_are_as_precise_as_pairs(dtype):
-    """An element is in at most 7 sums of a part of 8, for each of up to 5 steps, and in 15 more."""
+    """An element is in at most 8 additions in each of 4 steps, and in 16 more."""
     with weft.enable_x64():
         eps = np.finfo(dtype).eps
         for n in SIZES:
             x = (RNG.randn(n) * 10.0 ** RNG.randint(-3, 4, n)).astype(dtype)
             values = np.asarray(weft.jit(lambda x: in_scan(jnp.sum, x, 1))(x))
             size = math.fsum(abs(x.astype("f8")))
-            assert abs(values[0] - math.fsum(x.astype("f8"))) <= 30 * eps * size
+            assert abs(values[0] - math.fsum(x.astype("f8"))) <= 50 * eps * size
 
 
-@pytest.mark.parametrize("n", [64, 100, 1000])
+@pytest.mark.parametrize("n", [128, 200, 1000])
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
 def test_special_values_count_at_each_place(n, special):
     for place in (0, n // 8 - 1, n // 2, n - 2, n - 1):

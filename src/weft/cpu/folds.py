@@ -12,18 +12,20 @@ import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost
-from weft.core.jaxpr import Eqn
+from weft.core.jaxpr import Atom, Eqn, Var
 from weft.core.primitive import Primitive
+from weft.cpu.elements import is_fused
 from weft.cpu.scope import Scope
+from weft.cpu.updates import follow_operands
 from weft.primitives.layout import fill, reshape
 from weft.primitives.slicing import pad, slice
 from weft.primitives.tokens import optimization_barrier
 from weft.util import JAXLIB
 
-MIN_ELEMENTS = 64  # for fewer, XLA's loop is as fast
-# For more, XLA has a library for sums of floats. XLA 0.10 removes barriers, so that it computes all
-# steps in one loop.
-MAX_ELEMENTS = 1 << 14 if JAXLIB >= (0, 12) else 1 << 13
+MIN_ELEMENTS = 128  # for fewer, XLA unrolls its loop, which is as fast
+HAS_BARRIERS = JAXLIB >= (0, 12)  # XLA 0.10 removes barriers, and fuses what is before them
+MAX_ELEMENTS = 1 << 14 if HAS_BARRIERS else 1 << 13  # for more, XLA has a library for sums
+MAX_FUSED = 16  # equations that are computed in the loop of each part, without barriers
 MAX_LAST = 16  # elements that are combined one after the other
 PARTS = 8  # that are combined in one loop; 2, 4 and 16 take up to 1.3 times as long
 MIN_FOR_PARTS = 64  # elements; fewer are divided in FEW_PARTS
@@ -46,7 +48,9 @@ def choose_fold(
       scope: the program that the reduction is part of.
     """
     out = eqn.outvars[0].aval
-    if not may_fold(eqn.invars[0].aval, scope) or out.size != 1:
+    if out.size != 1 or not may_fold(eqn.invars[0].aval, scope):
+        return None
+    if not HAS_BARRIERS and count_fused(eqn.invars[0], scope) > MAX_FUSED:
         return None
 
     given = {k: v for k, v in eqn.params.items() if k == "nan"}
@@ -74,6 +78,13 @@ def may_fold(x: ShapedArray, scope: Scope) -> bool:
         return False
     hard = (Cost.CONTRACTION, Cost.LIBRARY)
     return not any(e.primitive.cost in hard and e.outvars[0].aval.shape for e in scope.program.eqns)
+
+
+def count_fused(x: Atom, scope: Scope) -> int:
+    """Return the number of equations that XLA would compute again for each part of an array."""
+    stored = {a for a in scope.program.outvars if type(a) is Var}
+    passes = lambda e: is_fused(e) and e.outvars[0] not in stored and e.outvars[0].aval.shape
+    return len(follow_operands(x, scope.maker, passes))
 
 
 def combine_parts(x: Any, combine: Primitive, identity: Any) -> Any:
