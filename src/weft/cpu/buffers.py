@@ -20,6 +20,7 @@ from weft.cpu.updates import clamp_places, find_base, follow_operands, is_update
 from weft.primitives.dynamic_slicing import dynamic_update_slice
 from weft.primitives.slicing import slice
 from weft.primitives.tokens import optimization_barrier
+from weft.util import JAXLIB
 
 MIN_STEPS = 8  # of a loop; the second buffer is a copy of the array, and the body is compiled twice
 MAX_EQUATIONS = 120  # of the body; the time to compile one function grows with its length
@@ -34,6 +35,8 @@ MAX_CHEAP = 48
 # not possible with calls: it takes 1.2 to 1.5 times as long on arrays of 16 to 256 KiB.
 MIN_NEW_BYTES = 1 << 20
 MIN_READ_BYTES = 1 << 19  # of a slice that the elements of such an array are computed from
+# Of a vector that is computed anew. XLA 0.12 does not fuse over a barrier, so it needs no call.
+MIN_VECTOR_BYTES = 1 << 10 if JAXLIB >= (0, 12) else MIN_NEW_BYTES
 
 
 class Window(NamedTuple):
@@ -121,14 +124,14 @@ def find_kept(body: Jaxpr, first: int, count: int) -> set[int]:
     maker, moved, kept = find_maker(body), False, set()
     numbers = {v: i for i, v in enumerate(body.invars[first : first + count])}
     for i, y in enumerate(body.outvars[:count]):
-        if count_bytes(y) < MIN_NEW_BYTES:
+        if count_bytes(y) < (MIN_NEW_BYTES if y.aval.ndim > 1 else MIN_VECTOR_BYTES):
             continue
         fused = follow_operands(y, maker, lambda e: is_fused(e) or is_update(e))
         if any(is_update(e) and find_base(e.invars[0], maker) in numbers for e in fused):
             continue  # it is written into an array of the carry
         for e in fused:
             reads = {numbers[a] for a in e.invars if type(a) is Var and a in numbers}
-            large = count_bytes(e.outvars[0]) >= MIN_READ_BYTES
+            large = count_bytes(e.outvars[0]) >= min(MIN_READ_BYTES, count_bytes(y) // 2)
             elsewhere = bool(reads) and large and not computes_by_element(e)
             moved = moved or elsewhere
             if elsewhere or not reads <= {i}:
@@ -198,7 +201,8 @@ def write_body(
     def finish(env: dict) -> list:
         outs = read_results(body, env)
         for i in kept:
-            outs[i] = keep(outs[i])
+            large = count_bytes(body.outvars[i]) >= MIN_NEW_BYTES
+            outs[i] = keep(outs[i]) if large else optimization_barrier(outs[i])
         return [*outs[:count], *spares, *outs[count:]]
 
     avals = [*body.in_avals[:end], *extra, *body.in_avals[end:]]

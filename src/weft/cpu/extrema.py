@@ -15,6 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Atom, Eqn
+from weft.cpu.folds import choose_fold
 from weft.cpu.formula import apply_formula
 from weft.cpu.rewriting import Replacement
 from weft.cpu.scope import Scope
@@ -65,6 +66,8 @@ def choose_extremum(eqn: Eqn, scope: Scope) -> Replacement | None:
         return lambda x: apply_formula(write_over_devices, [x], [out], prim, axes)
     if can_call_of_integers(atom, axes, scope):
         return call
+    if found := choose_fold(eqn, prim.combine, prim.identity(x.dtype), scope):
+        return found
     slow = nan == "keep" or (not scope.target.devices and are_few(x, axes))
     if not is_float or not slow or is_below(x.size, MIN_SIZE):
         exact = dtypes.is_bool(x.dtype) or dtypes.is_integer(x.dtype)

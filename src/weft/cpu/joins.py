@@ -34,6 +34,7 @@ MIN_RUN_BYTES = 2048  # copies of this many contiguous bytes are quicker than lo
 MIN_ROLLED_BYTES = 64  # contiguous bytes of rows that are rolled
 MAX_PARTS = 64  # each part is an operand
 MAX_PIECES = 2  # slices of an array that are selected by index; a roll has two
+MIN_ROLLED = 64  # elements of a vector in a loop, which are chosen by their places
 MAX_COLUMNS = 8  # more columns are not chosen by their numbers
 MIN_COLUMNS_SIZE = 1 << 15  # elements of a result: for smaller ones, choosing columns does not pay
 
@@ -62,6 +63,8 @@ def choose_join(eqn: Eqn, scope: Scope) -> Reading | None:
         whole, starts = rolled
         return Reading(lambda x: [roll(x, starts)], [whole])
     if not can_join(out, axis, len(eqn.invars), scope):
+        if rolls_by_one(eqn, scope):
+            return Reading(lambda *xs: [join_element(xs, out)], eqn.invars)
         found = joins_slices(eqn, scope)
         return Reading(lambda *xs: [join_by_choice(xs, axis, out)], eqn.invars) if found else None
     sizes = [a.aval.shape[axis] for a in eqn.invars]
@@ -157,6 +160,30 @@ def joins_slices(eqn: Eqn, scope: Scope) -> bool:
         return False
     wholes = {find_whole(a, axis, scope)[0] for a in eqn.invars}
     return len(wholes) == 1 and wholes.isdisjoint(eqn.invars) and moves_stored(scope.program)
+
+
+def rolls_by_one(eqn: Eqn, scope: Scope) -> bool:
+    """Return True if a vector that a loop carries is rolled by one element.
+
+    XLA:CPU tests for each element which slice has it, and writes no vector instructions.
+    """
+    out = eqn.outvars[0].aval
+    if not scope.target.loops or scope.target.devices or out.ndim != 1 or len(eqn.invars) != 2:
+        return False
+    if type(out.size) is not int or out.size < MIN_ROLLED or eqn.params["dimension"] != 0:
+        return False
+    wholes = {find_whole(a, 0, scope)[0] for a in eqn.invars}
+    stored = len(wholes) == 1 and scope.maker(*wholes) is None
+    return stored and 1 in [a.aval.size for a in eqn.invars]
+
+
+def join_element(xs: Sequence[Any], out: ShapedArray) -> Any:
+    """Join an element and a vector, which is before or after it, by the places of elements."""
+    first = xs[0].shape == (1,)
+    (one, rest), place = (xs, 0) if first else (xs[::-1], out.size - 1)
+    here = eq(broadcasted_iota(INT32, out.shape, 0), place)
+    one = broadcast_in_dim(reshape(one, ()), out.shape, ())
+    return select(here, one, pad(rest, fill((), 0, out.dtype), [(int(first), int(not first), 0)]))
 
 
 @memo_jaxpr

@@ -22,13 +22,14 @@ from weft.cpu.broadcasts import find_sources, sum_in_rows
 from weft.cpu.calls import call_kernel
 from weft.cpu.cheap_programs import describe_view
 from weft.cpu.elements import find_direction
+from weft.cpu.folds import choose_fold, may_fold
 from weft.cpu.formula import Formula, apply_formula, apply_plainly
 from weft.cpu.kernels import are_floats
 from weft.cpu.rewriting import Reading, Replacement
 from weft.cpu.scope import Scope
 from weft.optimize.views import View, find_views, view_whole
 from weft.primitives.dot import product_dtypes
-from weft.primitives.elementwise import Elementwise
+from weft.primitives.elementwise import Elementwise, add_p, mul
 from weft.primitives.expr import Expr
 from weft.primitives.families import drop_axes
 from weft.primitives.kernels import Called
@@ -82,7 +83,7 @@ def choose_sum(eqn: Eqn, scope: Scope) -> Replacement | None:
         return None
     out = reduced_type(x, axes)
     found: Replacement | None = call_sum(atom, axes, out, SumKind.ALL, scope)
-    found = found or add_small(atom, axes, out, scope)
+    found = found or add_small(atom, axes, out, scope) or choose_fold(eqn, add_p, 0, scope)
     if found is None and x.dtype in FLOATS:
         found = sum_in_rows(atom, axes, scope)
     if found is not None:
@@ -330,6 +331,8 @@ def choose_inner_products(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
     if made != out.dtype or not are_floats(x, ShapedArray(rhs.shape, kinds[1]), out):
         return None
     _, n, lanes = sizes = sizes_around(lhs.shape, lc)
+    if lhs.size == n and may_fold(x, scope):
+        return lambda *xs: [reduce_sum(mul(*map(convert, xs, kinds)), lc)]
     if lhs.size < MIN_SUM_SIZE or not are_near(lc) or not scope.target.kernels:
         return None
     if n < (512 if lanes == 1 else 16) or 1 < lanes < 64:
