@@ -27,6 +27,9 @@ QUICK = {"xla_backend_optimization_level": (0, 3)}  # here, and for users
 if importlib.metadata.version("jaxlib").startswith("0.10."):  # later ones have no other emitters
     QUICK["xla_cpu_use_fusion_emitters"] = (False, True)
     QUICK["xla_cpu_parallel_codegen_split_count"] = (1, 32)  # a module of LLVM's costs 2 ms
+# Passes that only move code of loops: a tenth of the time to compile programs with loops.
+LOOP_PASSES = "while-loop-invariant-code-motion,simplify-while-loops"
+QUICK["xla_disable_hlo_passes"] = (LOOP_PASSES, "")
 flags = [] if ALL else [f"--{name}={here}" for name, (here, _) in QUICK.items()]
 
 # Tests of many devices are run with that many; see tests/parallel/devices.py.

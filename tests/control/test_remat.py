@@ -245,6 +245,7 @@ def scaled(kind):
     return f
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("kind", ["jvp", "vjp"])
 @pytest.mark.parametrize("policy", [None, policies.everything_saveable, policies.dots_saveable])
 @pytest.mark.parametrize("wrap", [lambda f: f, jit, vmap])

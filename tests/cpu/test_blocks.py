@@ -97,6 +97,7 @@ def any_size(monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 8)
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("shape", [(1,), (5,), (24,), (7, 31), (3, 4, 5), (64, 64)], ids=str)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_as_of_loops(name, shape, any_size):

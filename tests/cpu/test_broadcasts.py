@@ -25,6 +25,7 @@ def make_points(n, m, k, dtype):
     return [RNG.randn(*shape).astype(dtype) for shape in ((n, k), (m, k), (n, m))]
 
 
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n, m, k", [(70, 70, 3), (33, 90, 2), (91, 40, 8), (50, 48, 16)])
 @pytest.mark.parametrize("name", OPERANDS)

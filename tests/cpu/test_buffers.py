@@ -164,6 +164,7 @@ def any_size(monkeypatch):
         monkeypatch.setattr(buffers, name, 1)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("shape", [(41, 57), (8, 9), (3, 3), (2, 4)], ids=str)
 def test_results_are_as_in_place(name, shape, any_size):

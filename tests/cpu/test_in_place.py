@@ -71,6 +71,7 @@ def any_size(monkeypatch):
     monkeypatch.setattr(in_place, "MIN_BYTES", 1)
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
 @pytest.mark.parametrize("n", [9, 16, 50])
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -273,6 +273,7 @@ def pull_by_kernel(
     return ct
 
 
+@pytest.mark.sample(one_in=2)
 @OF_DTYPES
 def test_cotangents_through_cholesky(dtype):
     """Sizes below, at and above those of a block, and batches; elements above count as zeros."""
@@ -311,6 +312,7 @@ def test_nan_of_a_factor_or_its_cotangent_is_not_lost():
     assert np.isnan(pull_by_kernel(failed, np.zeros((n, n)))).all()
 
 
+@pytest.mark.sample(one_in=2)
 @OF_DTYPES
 def test_symmetric_cotangents_through_cholesky(dtype):
     """The symmetric part is computed by another algorithm, which reads two lower triangles."""
@@ -355,6 +357,7 @@ def test_nan_stays_nan():
         assert not np.isfinite(y).all()
 
 
+@pytest.mark.sample(one_in=2)
 @OF_DTYPES
 def test_large_triangular_systems(dtype):
     """Every form of a system, divided and not, against solutions that are known."""

@@ -37,6 +37,7 @@ def all_sizes(monkeypatch):
     monkeypatch.setattr(cpu_products, "MIN_WORK", 0)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", SIZES)
 def test_the_kernel_multiplies(size, dtype, rng):

@@ -69,6 +69,7 @@ def test_a_partition_without_kernels_is_a_sort():
     assert "partition" not in text and "write_packed_sort" in text
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float64", "uint64"])
 @pytest.mark.parametrize("n", [(1 << 17) - 1, (1 << 17) + 5, 300_000])
 def test_long_rows_are_sorted_stably_whatever_their_values(dtype, n, rng):
@@ -85,6 +86,7 @@ def test_long_rows_are_sorted_stably_whatever_their_values(dtype, n, rng):
             assert np.array_equal(jnp.argsort(x), np.argsort(x, kind="stable"))
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint32", "bfloat16", "int4"])
 def test_results_are_those_of_numpy(native, dtype):

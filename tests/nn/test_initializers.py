@@ -36,6 +36,7 @@ FANS = {  # of a kernel (3, 4, 5, 6): inputs 4, outputs 6, a batch of 5
 }  # fmt: skip
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("distribution", ["normal", "truncated_normal", "uniform"])
 def test_variance_scaling(distribution, dtype):

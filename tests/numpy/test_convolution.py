@@ -22,6 +22,7 @@ def draw(rng, n, dtype):
     return (x + 1j * rng.uniform(-3, 3, n) if dtype == np.complex64 else x).astype(dtype)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", ["convolve", "correlate"])
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.int32])

@@ -273,6 +273,7 @@ def test_iteration():
 # --- functions --------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("indices", [1, -1, PAIR, GRID], ids=str)
 def test_take(axis, indices):
@@ -413,6 +414,7 @@ def test_take_along_axis_against_axes_of_size_one(rng):
         same(got, np.take_along_axis(*call))
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("start", [2, 9, -2])
 @pytest.mark.parametrize("size, stride", [(2, 1), (2, 2), (0, 1)])
 def test_slices_of_static_size_from_a_dynamic_start(start, size, stride):

@@ -83,6 +83,7 @@ def find_exact(text, x, s):
         return None
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("dtype", LARGE)
 @pytest.mark.filterwarnings("ignore")
 def test_numbers_that_only_the_dtype_of_the_array_holds(dtype):

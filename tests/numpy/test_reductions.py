@@ -1,10 +1,13 @@
 """Reductions and running sums against NumPy: axes, dtypes, masks, empty arrays, NaN, errors."""
 
+import zlib
+
 import numpy as np
 import pytest
 
 import weft.numpy as jnp
 from tests.numpy.compare import agree, in_one_program
+from tests.settings import ALL
 from weft import config, dtypes, grad, jit, make_jaxpr, nn, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.scipy import special
@@ -38,6 +41,7 @@ def test_nan_is_skipped(name, axis):
     agree(name, HOLES, axis=axis, keepdims=True)
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int32, np.float16, np.complex64])
 @pytest.mark.parametrize("name", [*SUMS, "max"])
 def test_dtypes(name, dtype):
@@ -136,6 +140,7 @@ def test_average():
         np.testing.assert_allclose(g, w, rtol=1e-6)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("axis", [None, 0, -1])
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod"])
 def test_running(name, axis):
@@ -343,6 +348,8 @@ def test_axes_in_any_order(name):
 def test_derivatives_along_axes_in_any_order(name):
     x = np.exp(LARGE[:6] / 50)
     pairs = [((-1, -2), (1, 2)), ((2, 0), (0, 2)), ((1, 0), (0, 1)), ((2, 1, 0), None)]
+    if not ALL:  # half of the pairs, which differ from one name to the next
+        pairs = pairs[zlib.crc32(name.encode()) % 2 :: 2]
     slope = lambda axis: grad(lambda x: (getattr(jnp, name)(x, axis=axis) ** 2).sum())
     for one, other in jit(lambda x: [[slope(axis)(x) for axis in pair] for pair in pairs])(x):
         np.testing.assert_allclose(one, other, rtol=1e-5)

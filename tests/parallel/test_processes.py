@@ -104,6 +104,7 @@ class Running:
         return [found for found, _, _ in ends]
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("size", [2, 4])
 def test_processes_compute_together(size):
     devices = 4 // size

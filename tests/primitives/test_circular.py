@@ -174,6 +174,7 @@ def test_gelu_is_exact_in_both_tails():
     np.testing.assert_allclose(slope, scipy.special.ndtr(z) + z * density, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.sample(one_in=2)
 @needs_kernels
 @pytest.mark.parametrize("name", ["exp", "tanh", "sqrt", "logistic", "erfc", "erfinv", "log"])
 def test_what_is_called_where_it_is_all_of_a_program(name):

@@ -16,6 +16,7 @@ from weft.primitives import lapack
 linalg = lax.linalg
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("lower", [False, True])
 def test_eigh(dtype, lower):
     x = random((2, 5, 5), dtype)

@@ -111,7 +111,7 @@ def place_all(place, number, keys):
     return place(number), mapped(last(number)), random.key_data(mapped(last(keys)))
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("k", range(len(PLACED)))
 def test_keys_are_placed_as_numbers_are(k):
     number = np.arange(6, dtype=np.int32).reshape(2, 3)

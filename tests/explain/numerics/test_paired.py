@@ -68,6 +68,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_errors_are_those_against_mpmath(name):
     check(*PROGRAMS[name])
@@ -77,6 +78,7 @@ def hilbert(n):
     return 1 / (np.arange(n)[:, None] + np.arange(n) + 1.0)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize(
     "solve",
     [jnp.linalg.solve, lambda a, b: weft.scipy.linalg.cho_solve((jnp.linalg.cholesky(a), True), b)],

@@ -11,6 +11,7 @@ from weft.scipy import special
 TABLE = np.random.RandomState(1).normal(size=(3, 4)).astype(np.float32) * 40
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])

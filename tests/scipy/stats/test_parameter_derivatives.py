@@ -101,7 +101,7 @@ def quotients(fun, x, size):
     return np.array(found)
 
 
-@pytest.mark.sample(one_in=24)
+@pytest.mark.sample(one_in=32)
 @pytest.mark.parametrize(("name", "i"), CASES)
 @pytest.mark.filterwarnings("ignore")
 def test_derivatives_are_those_of_the_values(name, i):
