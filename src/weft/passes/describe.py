@@ -62,6 +62,8 @@ class Writer:
         self.parts: list[str] = []
         self.programs: dict[Jaxpr, int] = {}  # a program that is held twice is written once
         self.types: dict[ShapedArray, str] = {}
+        self.dtypes: dict[np.dtype, str] = {}
+        self.primitives: dict[Primitive, str] = {}
 
     def write_jaxpr(self, jaxpr: Jaxpr) -> None:
         """Write a program, with numbers for its variables."""
@@ -96,10 +98,13 @@ class Writer:
 
     def write_primitive(self, prim: Primitive) -> None:
         """Write the name of a primitive of weft's own, with its own rules."""
-        kind = type(prim)
-        if kind is Primitive or not is_own(kind) or "lower" in vars(prim):
-            raise NotDataError
-        self.parts.append(f"{prim.name} {kind.__module__}.{kind.__qualname__}")
+        text = self.primitives.get(prim)
+        if text is None:
+            kind = type(prim)
+            if kind is Primitive or not is_own(kind) or "lower" in vars(prim):
+                raise NotDataError
+            text = self.primitives[prim] = f"{prim.name} {kind.__module__}.{kind.__qualname__}"
+        self.parts.append(text)
 
     def write_params(self, params: dict[str, Any]) -> None:
         """Write the parameters of an equation.
@@ -133,7 +138,10 @@ class Writer:
         elif isinstance(value, NUMBERS):
             self.parts.append(describe_number(value))
         elif isinstance(value, np.dtype):
-            self.parts.append(f"{value.name} {value.str}")
+            text = self.dtypes.get(value)
+            if text is None:
+                text = self.dtypes[value] = f"{value.name} {value.str}"
+            self.parts.append(text)
         elif isinstance(value, ShapedArray):
             self.parts.append(self.describe_type(value))
         elif isinstance(value, Primitive):
