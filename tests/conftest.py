@@ -165,3 +165,14 @@ def executables(monkeypatch: pytest.MonkeyPatch) -> list:
 
     monkeypatch.setattr(Executable, "__init__", noted)
     return made
+
+
+@pytest.fixture(autouse=True, scope="session")
+def programs_are_lowered() -> None:
+    """Have every program lowered, also those known on disk, as tests change how weft lowers them.
+
+    The tests of run/known.py, and processes that tests start, do as for users.
+    """
+    from weft.run import known
+
+    known.describe_sources = lambda: None  # type: ignore[assignment]

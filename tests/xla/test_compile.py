@@ -306,12 +306,12 @@ def test_an_equal_program_is_found_in_memory(directory, compiled):
 def test_few_executables_are_kept_in_memory(directory, compiled):
     kept = compiling._LOADED
     compiling.forget_loaded()
-    for i in range(140):
+    for i in range(270):
         compiling.keep_loaded((f"program {i}", i), object())
         compiling.keep_loaded(("used often", 0), object())
-    assert len(kept) == 128 and ("used often", 0) in kept and ("program 139", 139) in kept
+    assert len(kept) == 256 and ("used often", 0) in kept and ("program 269", 269) in kept
     compiling.keep_loaded(("long" * (1 << 14), 0), object())
-    assert len(kept) == 128 and "long" not in str(list(kept)[-1])
+    assert len(kept) == 256 and "long" not in str(list(kept)[-1])
     compiling.forget_loaded()
 
 

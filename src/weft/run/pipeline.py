@@ -24,6 +24,7 @@ from weft.passes.dce import used_inputs
 from weft.passes.inline import rename_atoms
 from weft.passes.physical import has_extended
 from weft.primitives.constant import write_consts
+from weft.run.known import find_known
 from weft.util import partition, select_masked
 from weft.watch import events
 from weft.watch.progress import run_reporting
@@ -33,6 +34,7 @@ from weft.xla.locating import keep_located
 from weft.xla.lower import Module, lower_module, make_physical
 from weft.xla.placement import Placement, explicit_mesh, wide_sharding
 
+NO_TEXT = Module("", (), (), ())
 SMALL = 4096  # bytes of a const that is written into the text
 
 
@@ -60,6 +62,8 @@ class LoweredProgram(NamedTuple):
     consts: list  # the values that are passed before them
     staged: Jaxpr  # before the passes
     prepared: Jaxpr  # the lowered program, which the platform derives from `jaxpr`
+    described: str | None = None  # what its executable can be found by without the text
+    loaded: Any = None  # the executable that was found so; there is no text then
 
     def compile(self, settings: Sequence[tuple[str, Any]] = ()) -> Executable:
         """Return the executable. `settings` are XLA flags.
@@ -67,8 +71,10 @@ class LoweredProgram(NamedTuple):
         Over a mesh, the compiler chooses the shardings of parameters and results that have none
         yet; they are read from the executable.
         """
-        module, jaxpr, placement, kept, consts, staged, prepared = self
+        module, jaxpr, placement, kept, consts, staged, prepared, described, loaded = self
         passed = consts, None if all(kept) else kept, module.host_calls
+        if loaded is not None:
+            return Executable(loaded, jaxpr, placement, *passed)
         calls = len(module.host_calls)
         make_executable: Callable[..., Executable] = Executable
         if module.foreign_calls:
@@ -81,7 +87,9 @@ class LoweredProgram(NamedTuple):
         if platform == "cpu":
             flags = cpu.flags.choose_flags(prepared, placement.partitioned)
         given_flags = split_options(tuple(settings))[1] if settings else ()
-        loaded, how = compile_text(module.text, placement, given_flags, calls, free, flags)
+        loaded, how = compile_text(
+            module.text, placement, given_flags, calls, free, flags, described
+        )
         if how == "compiled" and config.hints:
             watch.key_reuse.hint_reuse(staged)
         if module.origins:
@@ -135,22 +143,17 @@ def says_the_same(sharding: NamedSharding, other: NamedSharding) -> bool:
 
 
 def lower_program(
-    jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, placement: Placement
+    jaxpr: Jaxpr, consts: Sequence[Any], spec: JitSpec, placement: Placement, find: bool = False
 ) -> LoweredProgram:
     """The StableHLO of a closed jaxpr whose first parameters are `consts`.
+
+    If `find`, a program that is known on disk is not lowered: it has its executable in `loaded`.
 
     Small consts become constants of the text, which the compiler can fold; large ones are passed.
     Arguments that the program does not use are left out.
     """
     start = time.perf_counter()
-    for v in (*jaxpr.invars, *jaxpr.outvars):
-        if type(v.aval.size) is not int:
-            raise InconclusiveDimensionOperation(
-                f"{spec.name}: must have known sizes to be compiled; got {v.aval}. Hint: "
-                f"weft.export.export(weft.jit({spec.name})), or weft.eval_shape."
-            )
-        if v.aval.size >= 2**53:  # of 16 bytes or fewer: no processor has more than 57 address bits
-            check_extent(v.aval.shape, v.aval.dtype, 57)
+    check_sizes(jaxpr, spec.name)
     staged, jaxpr = jaxpr, optimize.passes.run_passes(jaxpr, spec.passes, spec.name)
     if spec.memory is not None:
         jaxpr = spec.memory.fit(staged, spec, len(consts), placement.partitioned) or jaxpr
@@ -189,6 +192,13 @@ def lower_program(
         prepared, values = write_numbers(prepared, values)
     if has_extended(prepared):
         prepared, values = make_physical(prepared, values)
+    described = loaded = None
+    if find and spec.memory is None:
+        settings = donated, options
+        described, loaded = find_known(prepared, values, placement, spec.name, *settings)
+    if loaded is not None:
+        known = NO_TEXT, jaxpr, placement, kept, passed, staged, prepared, described, loaded
+        return LoweredProgram(*known)
     prepared = prepare_for_platform(prepared, placement, bool(donated), spec.name)
     given = spec.name, placement, parameters, results, donated, values
     if config.progress:
@@ -197,7 +207,19 @@ def lower_program(
         module = lower_module(prepared, *given)
     seconds = time.perf_counter() - start
     events.record_work(events.LOWER, seconds, fun_name=f"jit({spec.name})")
-    return LoweredProgram(module, jaxpr, placement, kept, passed, staged, prepared)
+    return LoweredProgram(module, jaxpr, placement, kept, passed, staged, prepared, described)
+
+
+def check_sizes(jaxpr: Jaxpr, name: str) -> None:
+    """Raise if an argument or a result has a symbolic size, or more bytes than can be addressed."""
+    for v in (*jaxpr.invars, *jaxpr.outvars):
+        if type(v.aval.size) is not int:
+            raise InconclusiveDimensionOperation(
+                f"{name}: must have known sizes to be compiled; got {v.aval}. Hint: "
+                f"weft.export.export(weft.jit({name})), or weft.eval_shape."
+            )
+        if v.aval.size >= 2**53:  # of 16 bytes or fewer: no processor has more than 57 address bits
+            check_extent(v.aval.shape, v.aval.dtype, 57)
 
 
 def write_small(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[Any]]:

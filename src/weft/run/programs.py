@@ -84,7 +84,7 @@ def find_executable(
     key = ("executable", placement, spec, len(consts))
     execute = jaxpr.memo.get(key)
     if execute is None:
-        lowered = lowered or lower_program(jaxpr, consts, spec, placement)
+        lowered = lowered or lower_program(jaxpr, consts, spec, placement, True)
         execute = lowered.compile(spec.compiler_options)
         if spec.memory is not None:
 

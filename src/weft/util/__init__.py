@@ -12,6 +12,7 @@ import io
 import os
 import sys
 import threading
+import time
 import warnings
 import weakref
 from collections import deque
@@ -27,6 +28,8 @@ from jaxlib.version import __version__ as jaxlib_version
 
 F = TypeVar("F", bound=Callable)
 EMPTY_CELL = CellType()  # of a closed-over variable without a value; cells with one differ from it
+
+IMPORTED = time.time()  # in seconds since 1970: files that change later are not what runs here
 
 # The first two numbers of jaxlib's version. What JAX does differently with it, weft does too.
 JAXLIB = tuple(map(int, jaxlib_version.split(".")[:2]))

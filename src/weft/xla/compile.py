@@ -43,12 +43,14 @@ from weft.watch.progress import run_reporting
 from weft.xla import shards
 from weft.xla.array import array_of_type, put
 from weft.xla.callbacks import execute_with_callbacks, make_entry, parse_module
-from weft.xla.diskcache import cache_key, disk_cache, fingerprint
+from weft.xla.diskcache import KEY_SIZE, cache_key, disk_cache, fingerprint
 from weft.xla.memory import describe_memory, needs_much_memory
 from weft.xla.placement import Placement
 
 logger = Logger("weft.compile")
 
+FOREIGN_TARGET = r'call_target_name = "(?!weft_)'  # compiled at its first use
+MAX_KEPT_TEXT = 1 << 16  # of programs whose executables are kept in memory
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
 
 
@@ -74,12 +76,14 @@ def compile_text(
     host_calls: int = 0,
     chosen: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
     flags: Flags = NO_FLAGS,
+    described: str | None = None,
 ) -> tuple[Any, str]:
     """Return the loaded executable of a module, and its origin: compiled, or a cache.
 
     `settings` are the user's XLA flags, which override `flags`. `host_calls` is the number of
     Python functions that the program calls; the executable knows them by index only. Over a mesh,
     `chosen` says for each parameter and each result if the compiler may choose its sharding.
+    `described` is what `load_described` finds the executable by from now on.
     """
     if vars(Executable)["__call__"] is refuse_in_child:
         refuse_in_child()
@@ -93,17 +97,22 @@ def compile_text(
             f"{placement.platform}. Hint: weft.export saves it."
         )
     options = compile_options(placement, settings, *chosen, flags)
-    given = text, placement.devices, options, host_calls
+    given = text, placement.devices, options, host_calls, described
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
         loaded, how = run_reporting(what, compile_once, *given)
     else:
         loaded, how = compile_once(*given)
+    report_compiled(name, how, start)
+    return loaded, how
+
+
+def report_compiled(name: str, how: str, start: float) -> None:
+    """Tell listeners, and the log if it is wanted, that there is an executable."""
     seconds = time.perf_counter() - start
     events.record_work(events.COMPILE, seconds, fun_name=f"jit({name})")
     if config.log_compiles:
         logger.warning("%s %s in %.1f ms", how, name, seconds * 1e3)
-    return loaded, how
 
 
 def compile_options(
@@ -135,7 +144,9 @@ def compile_options(
 _COMPILING: dict[Any, Any] = {}  # what threads compile now, by inputs
 
 
-def compile_once(text: str, devices: tuple, options: Any, host_calls: int) -> tuple[Any, str]:
+def compile_once(
+    text: str, devices: tuple, options: Any, host_calls: int, described: str | None
+) -> tuple[Any, str]:
     """Return the loaded executable and its origin; wait for a thread that compiles it already."""
     made_of = text, devices, options.SerializeAsString(), config.compilation_cache_dir
     shared = config.enable_compilation_cache and not host_calls
@@ -143,6 +154,8 @@ def compile_once(text: str, devices: tuple, options: Any, host_calls: int) -> tu
     (loaded, how), mine = share_result(
         _COMPILING, key, load_or_compile, made_of, options, host_calls
     )
+    if described is not None and is_found_by_description(text):
+        keep_described(described, made_of, loaded)
     return loaded, how if mine else "found in memory"
 
 
@@ -159,8 +172,7 @@ def load_or_compile(made_of: tuple, options: Any, host_calls: int) -> tuple[Any,
         events.record_event(events.CACHE_HIT)
         return keep_loaded(made_of, loaded), "found in memory"
     disk = disk_cache(config.compilation_cache_dir)
-    places = f"{describe_machine(devices[0])} {' '.join([str(d.id) for d in devices])}"
-    key = cache_key(text, made_of[2], fingerprint(), places)
+    key = disk_key(text, made_of[2], devices)
     # Callbacks belong to one executable.
     keep: Callable = (lambda _, x: x) if host_calls else keep_loaded
     if (blob := disk.get(key)) is not None:
@@ -180,14 +192,81 @@ def load_or_compile(made_of: tuple, options: Any, host_calls: int) -> tuple[Any,
     return keep(made_of, loaded), "compiled"
 
 
+def disk_key(text: str, options: bytes, devices: tuple) -> str:
+    """Return the key of an executable on disk."""
+    places = f"{describe_machine(devices[0])} {' '.join([str(d.id) for d in devices])}"
+    return cache_key(text, options, fingerprint(), places)
+
+
+def description_key(described: str, devices: tuple) -> str:
+    """Return the key of a description on disk, where its value is the key of the executable."""
+    return disk_key(described, repr(default_options("cpu")).encode(), devices)
+
+
+def is_found_by_description(text: str) -> bool:
+    """Return True if a module can be loaded without being lowered again.
+
+    What lowering does besides writing must not be needed: registering kernels of others, passing
+    Python functions, or a warning about donated buffers.
+    """
+    return "jax.buffer_donor" not in text and not re.search(FOREIGN_TARGET, text)
+
+
+def keep_described(described: str, made_of: tuple, loaded: Any) -> None:
+    """Note in memory and on disk which executable a description stands for."""
+    text, devices, options, directory = made_of
+    key = description_key(described, devices)
+    if len(text) < MAX_KEPT_TEXT:
+        keep_loaded((key, directory), loaded)
+    note = disk_key(text, options, devices).encode() + options
+    disk_cache(directory).put(key, note)
+
+
+def load_described(described: str, devices: tuple, name: str) -> Any | None:
+    """Return the executable of a program by its description; None if the disk does not have it.
+
+    `compile_text` has noted it there, in this process or another one.
+    """
+    if vars(Executable)["__call__"] is refuse_in_child:
+        refuse_in_child()
+    start, key = time.perf_counter(), description_key(described, devices)
+    made_of = key, config.compilation_cache_dir
+    (loaded, how), _ = share_result(_COMPILING, made_of, find_described, made_of, devices)
+    if loaded is not None:
+        report_compiled(name, how, start)
+    return loaded
+
+
+def find_described(made_of: tuple, devices: tuple) -> tuple[Any, str]:
+    """Return the executable that a key of a description leads to, or None; and its origin."""
+    start, disk = time.perf_counter(), disk_cache(made_of[1])
+    loaded, how = _LOADED.pop(made_of, None), "found in memory"
+    if loaded is None and (found := disk.get(made_of[0])) is not None:
+        blob, how = disk.get(found[:KEY_SIZE].decode()), "loaded from the disk cache"
+        if blob is not None:
+            options = _jax.CompileOptions.ParseFromString(found[KEY_SIZE:])
+            client, listed = devices[0].client, device_list(*devices)
+            try:
+                loaded = client.deserialize_executable(blob, listed, options)
+            except Exception as e:  # then the program is compiled, and the entry replaced
+                logger.info("compile cache: an entry did not load (%s); compiling again", e)
+    if loaded is not None:
+        keep_loaded(made_of, loaded)
+        events.record_event(events.CACHE_REQUEST)
+        events.record_event(events.CACHE_HIT)
+        if how != "found in memory":
+            events.record_work(events.CACHE_RETRIEVAL, time.perf_counter() - start)
+    return loaded, how
+
+
 _LOADED: dict[tuple, Any] = {}  # executables by their inputs; the last used comes last
 
 
 def keep_loaded(made_of: tuple, loaded: Any) -> Any:
-    """Give an executable, kept for equal programs: 128 at most, of texts that are not long."""
-    if len(made_of[0]) < 1 << 16:
+    """Give an executable, kept for equal programs: 256 at most, of texts that are not long."""
+    if len(made_of[0]) < MAX_KEPT_TEXT:
         _LOADED[made_of] = loaded
-        if len(_LOADED) > 128:
+        if len(_LOADED) > 256:
             _LOADED.pop(next(iter([*_LOADED])), None)  # a list, as other threads add to it
     return loaded
 

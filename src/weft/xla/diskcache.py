@@ -29,9 +29,12 @@ logger = Logger(__name__)
 # Names: an entry is found by a digest of all that shaped it.
 
 
+KEY_SIZE = 40  # characters of a name
+
+
 def cache_key(text: str | bytes, *parts: str | bytes) -> str:
     """Return a name for `text` and `parts`; about 1 ms for a megabyte."""
-    digest = blake2b(digest_size=20)
+    digest = blake2b(digest_size=KEY_SIZE // 2)
     for part in (text, *parts):
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         digest.update(b"%d:" % len(data))  # or ("ab", "c") would be ("a", "bc")
