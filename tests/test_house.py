@@ -542,6 +542,7 @@ TESTED_IN = {
     "api/test_custom_vmap.py": "control/mapped.py",
     "api/test_jit.py": "api/functions.py",
     "numpy/test_ufunc_objects.py": "numpy/ufunc_methods.py",
+    "run/test_known.py": "passes/describe.py",
     "run/test_operation.py": "run/scalars.py",
     "experimental/test_jet.py": "transforms/jet.py",
     "export/c/test_expand.py": (  # every operation of the suite is a program in C there

@@ -11,8 +11,19 @@ from weft.cpu.scope import Scope
 
 
 def choose_keep(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
-    """Keep operands in their buffers: XLA computes nothing again that a call gives."""
-    outs = [v.aval.strong() for v in eqn.outvars]
-    if not scope.target.kernels:
+    """Keep operands in their buffers: XLA computes nothing again that a call gives.
+
+    Arguments of the program are in buffers already.
+    """
+    places = [i for i, a in enumerate(eqn.invars) if scope.maker(a) is not None]
+    if not scope.target.kernels or not places:
         return None
-    return lambda *xs: call_kernel("weft_keep", xs, outs, aliases={i: i for i in range(len(xs))})
+    outs = [eqn.outvars[i].aval.strong() for i in places]
+
+    def keep(*xs: Any) -> list:
+        aliases = {k: k for k in range(len(places))}
+        kept = call_kernel("weft_keep", [xs[i] for i in places], outs, aliases=aliases)
+        found = dict(zip(places, kept, strict=True))
+        return [found.get(i, x) for i, x in enumerate(xs)]
+
+    return keep

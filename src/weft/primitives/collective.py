@@ -31,6 +31,7 @@ from weft.primitives.families import (
 )
 from weft.primitives.reduction import Reduction, reduce_max_p, reduce_min_p
 from weft.primitives.slicing import concatenate, slice_in_dim
+from weft.primitives.tokens import keep_p
 from weft.primitives.varying import Varying, psum_invariant_p, pvary, varying_names, with_kind
 from weft.util import inverse_permutation
 
@@ -237,7 +238,7 @@ class AllExtremum(AllReduce):
         return self.reduction.lower(hlo, y, axes=(0,))
 
     def jvp(self, primals, tangents, *, axes, axis_index_groups):
-        (x,), (t,) = primals, tangents
+        (x,), (t,) = keep_p.apply(*primals), tangents  # else XLA may round x in two ways
         (out,) = self.apply(x, axes=axes, axis_index_groups=axis_index_groups)
         share = layout.convert(eq(x, out), typeof(t).dtype)
         total, count = (psum(y, axes, axis_index_groups) for y in (mul(t, share), share))

@@ -417,14 +417,13 @@ neg_p = Elementwise(
     """,
 )
 
-_EXTREMUM_DERIVS = (
-    lambda t, z, x, y: mul(t, chosen_share(x, y, z)),
-    lambda t, z, x, y: mul(t, chosen_share(y, x, z)),
-)
 max_p = Elementwise(
     "max",
     lower_extremum("maximum", "GT"),
-    _EXTREMUM_DERIVS,
+    [
+        lambda t, z, x, y: mul(t, chosen_share(gt, x, y, z)),
+        lambda t, z, x, y: mul(t, chosen_share(gt, y, x, z)),
+    ],
     takes="any",
     doc="""Return the larger of two elements.
 
@@ -437,7 +436,10 @@ max_p = Elementwise(
 min_p = Elementwise(
     "min",
     lower_extremum("minimum", "LT"),
-    _EXTREMUM_DERIVS,
+    [
+        lambda t, z, x, y: mul(t, chosen_share(lt, x, y, z)),
+        lambda t, z, x, y: mul(t, chosen_share(lt, y, x, z)),
+    ],
     takes="any",
     doc="""Return the smaller of two elements.
 
@@ -449,11 +451,14 @@ min_p = Elementwise(
 )
 
 
-def chosen_share(x: Any, y: Any, z: Any) -> Any:
-    """1 where z is x, 1/2 where it is y as well, 0 where it is not x, in the operands' dtype."""
-    dtype = typeof(z).dtype
-    one, half, zero = (literal(v, dtype) for v in (1, 0.5, 0))
-    return select(eq(x, z), select(eq(y, z), half, one), zero)
+def chosen_share(better: Callable, x: Any, y: Any, z: Any) -> Any:
+    """1 where x, and not y, is z, the better of the two; 1/2 where both are, 0 elsewhere.
+
+    Real numbers are not compared with z: XLA may compute x twice with different roundings, so that
+    neither would be equal to z.
+    """
+    best = eq(x, z) if dtypes.is_complex(z.dtype) else better(x, y)
+    return select(eq(x, y), literal(0.5, z.dtype), convert(best, z.dtype))
 
 
 def truncate(x: Any) -> Any:
@@ -1047,8 +1052,7 @@ not_p = Elementwise(
 )
 
 add_p.linear = sub_p.linear = neg_p.linear = Linearity.JOINT
-mul_p.linear = Linearity.EACH
-div_p.linear = Linearity.FIRST
+mul_p.linear, div_p.linear = Linearity.EACH, Linearity.FIRST
 add_p.series, mul_p.series, div_p.series = sum_term, product_term, quotient_term
 sub_p.series = lambda k, xs, ys: sum_term(k, xs, ys, neg)
 neg_p.series = lambda k, xs, ys: [None if xs[0][k] is None else neg(xs[0][k])]

@@ -27,6 +27,7 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr, scalar
 from weft.primitives.reshard import compute_freely, sharding_of_cotangent
 from weft.primitives.slicing import stack
+from weft.primitives.tokens import keep_p
 from weft.util import has_symbolic_size, min_size, name_function
 from weft.xla.hlo import bool_text, i64s
 from weft.xla.lower import lower_jaxpr
@@ -795,7 +796,8 @@ class ScatterExtremum(Scatter):
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
         t, _, update_t = tangents
-        (out,) = self.apply(*primals, **params)
+        x, updates = keep_p.apply(x, updates)  # else XLA may round them in two ways
+        (out,) = self.apply(x, indices, updates, **params)
         aval = typeof(out)
         if type(t) is type(update_t) is Zero:
             return [out], families.zero_tangents([out])
