@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from weft import cpu
 from weft.core.aval import ShapedArray
 from weft.core.facts import Runs
+from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
 from weft.core.primitive import Body
 from weft.core.stage import stage
@@ -93,6 +94,9 @@ def rewrite_program(
             eqns.append(eqn)
         else:
             write_equation(eqn, found, scope, new)
+        if found is not None and eqn.primitive.form is Form.KEEP:  # read from memory from now on
+            pairs = zip(old.invars, old.outvars, strict=True)
+            new.update({a: new.get(v, v) for a, v in pairs if type(a) is Var})
     if new:
         return jaxpr.replace(outvars=rename_atoms(jaxpr.outvars, new), eqns=eqns)
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)

@@ -238,9 +238,10 @@ class AllExtremum(AllReduce):
         return self.reduction.lower(hlo, y, axes=(0,))
 
     def jvp(self, primals, tangents, *, axes, axis_index_groups):
-        (x,), (t,) = keep_p.apply(*primals), tangents  # else XLA may round x in two ways
+        (x,), (t,) = primals, tangents
+        (kept,) = keep_p.apply(x)  # else XLA may round x in two ways
         (out,) = self.apply(x, axes=axes, axis_index_groups=axis_index_groups)
-        share = layout.convert(eq(x, out), typeof(t).dtype)
+        share = layout.convert(eq(kept, out), typeof(t).dtype)
         total, count = (psum(y, axes, axis_index_groups) for y in (mul(t, share), share))
         return [out], [div(total, count)]
 

@@ -796,14 +796,14 @@ class ScatterExtremum(Scatter):
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
         t, _, update_t = tangents
-        x, updates = keep_p.apply(x, updates)  # else XLA may round them in two ways
+        kept = keep_p.apply(x, updates)  # else XLA may round them in two ways
         (out,) = self.apply(x, indices, updates, **params)
         aval = typeof(out)
         if type(t) is type(update_t) is Zero:
             return [out], families.zero_tangents([out])
         zero, one = layout.literal(0, aval.dtype), layout.literal(1, aval.dtype)
-        stays = elementwise.eq(x, out)
-        won = elementwise.eq(updates, gather_windows(out, indices, typeof(updates), params))
+        stays = elementwise.eq(kept[0], out)
+        won = elementwise.eq(kept[1], gather_windows(out, indices, typeof(updates), params))
         ones = layout.fill(typeof(updates).shape, 1, aval.dtype)
         winners = add_at(
             elementwise.select(stays, layout.fill(aval.shape, 1, aval.dtype), zero),

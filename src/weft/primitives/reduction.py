@@ -199,9 +199,10 @@ class Extremum(Reduction):
         return join_parts(best, second)
 
     def jvp(self, primals, tangents, *, axes, **params):
-        (x,), (t,) = keep_p.apply(*primals), tangents  # else XLA may round x in two ways
+        (x,), (t,) = primals, tangents
+        (kept,) = keep_p.apply(x)  # else XLA may round x in two ways
         (out,) = self.apply(x, axes=axes, **params)
-        hit = eq(x, spread_back(out, typeof(x).shape, axes))
+        hit = eq(kept, spread_back(out, typeof(x).shape, axes))
         share = convert(hit, typeof(t).dtype)
         total, count = layout.reduce_sum(mul(t, share), axes), layout.reduce_sum(share, axes)
         if params.get("nan") == "skip":  # where all is NaN, none is hit

@@ -142,7 +142,10 @@ class OptimizationBarrier(Primitive):
 
 
 class Keep(OptimizationBarrier):
-    """Its operands unchanged. A CPU writes them to memory, and computes them nowhere else."""
+    """Its operands unchanged. A CPU writes them to memory, and computes them nowhere else.
+
+    Operations that come after it read the operands themselves from memory, too.
+    """
 
     name = "keep"
     form = Form.KEEP
