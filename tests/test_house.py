@@ -1007,5 +1007,5 @@ def test_a_cold_jit_is_a_short_walk(monkeypatch):
             f(x)
         finally:
             sys.setprofile(None)
-    # 138 by itself, and some more after tests that register mutable types
-    assert len(seen) <= 144, "\n".join(sorted(map(str, seen)))
+    # 141 by itself, and some more after tests that register mutable types
+    assert len(seen) <= 150, "\n".join(sorted(map(str, seen)))

@@ -173,7 +173,10 @@ ROWS = {
         lambda x: np.stack([np.append(np.flatnonzero(r), [90] * 90)[:7] for r in x]),
     ),
     "keep": Row(
-        "float32", lambda d: [d(3, 70), d(9)], lambda *xs: keep_p.bind(*xs), lambda *xs: xs
+        "float32",
+        lambda d: [d(3, 70), d(9)],
+        lambda *xs: keep_p.bind(*[lax.rev(x, (0,)) for x in xs]),
+        lambda *xs: tuple([x[::-1] for x in xs]),
     ),
     "pad": Row(
         "float32",

@@ -31,8 +31,8 @@ def kernel_product(x, v):
 
 def attend(q, k, v):
     scores = q @ k.T
-    seen = jnp.tril(jnp.ones(scores.shape, bool))
-    return nn.softmax(jnp.where(seen, scores, -jnp.inf)) @ v
+    bias = jnp.where(jnp.tril(jnp.ones(scores.shape, bool)), 0, -jnp.inf)  # not a kernel's form
+    return nn.softmax(scores + bias) @ v
 
 
 def deep_loss(ws, x):
@@ -98,7 +98,7 @@ PROGRAMS = {
     "clipped": (clipped_gradient, arrays((16, 32), (128, 16), (128,)), 0.3),
     "recurrent": (weft.grad(recurrent_loss, (0, 1)), arrays((8, 8), (8,), (16, 128, 8)), 0.4),
     "chaotic": (weft.grad(chaotic_loss, (0, 1)), arrays((16, 16), (16,)), 0.8),
-    "layers": (layers, arrays((3, 16, 48), (256, 16)), 0.5),
+    "layers": (layers, arrays((3, 16, 48), (272, 16)), 0.5),
     "histogram": (lambda x: nn.one_hot((abs(x) * 60).astype(int), 256).sum(0), arrays((1001,)),
                   0.1),
     "products": (lambda a, b: jnp.einsum("bij,bjk->bik", a, b).sum(0),
