@@ -187,7 +187,7 @@ def test_errors_of_sums_are_no_larger_than_those_of_xla(size, dtype):
         with config.scope(enable_x64=True, native=native):
             found = weft.jit(lambda x: x.T @ x)(x)
         errors.append(np.sqrt(np.mean(np.square(np.asarray(found)[:20] / exact - 1))))
-    assert errors[0] <= 1.1 * errors[1] + np.finfo(dtype).eps / 4, errors
+    assert errors[0] <= 1.1 * errors[1] + np.finfo(dtype).eps / 2, errors
 
 
 # Pairs of products of a, b [N, K], of which one is the transpose of the other.
