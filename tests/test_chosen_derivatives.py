@@ -62,7 +62,7 @@ def repeat(choose, make):
     return lambda *args: lax.fori_loop(0, STEPS, step, args)[2]
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("make", OPERANDS)
 @pytest.mark.parametrize("choose", CHOICES)
 @pytest.mark.parametrize("loops", [False, True], ids=["alone", "loop"])
