@@ -92,13 +92,9 @@ class Walk:
         self.scope = scope
         self.passed: list[Eqn] = []
 
-    def find_maker(self, atom: Atom) -> Eqn | None:
-        """Return the equation that computes a value; None for arguments and literals."""
-        return self.scope.maker(atom)
-
     def step(self, atom: Atom, *wanted: Instruction | Form | None) -> Eqn | None:
         """Return the equation that computes a value, if it is a wanted instruction or form."""
-        eqn = self.find_maker(atom)
+        eqn = self.scope.maker(atom)
         if eqn is None or {eqn.primitive.form, find_instruction(eqn.primitive)}.isdisjoint(wanted):
             return None
         self.passed.append(eqn)
@@ -106,7 +102,7 @@ class Walk:
 
     def find_number(self, atom: Atom) -> Atom | None:
         """Return the number that a value is or repeats; None if it has several numbers."""
-        eqn = self.find_maker(atom)
+        eqn = self.scope.maker(atom)
         if eqn is not None and fills_with_number(eqn):
             (atom,) = eqn.invars
         return None if atom.aval.shape else atom
@@ -115,7 +111,7 @@ class Walk:
         """Return the reduction of rows whose result is repeated along the last axis of a value."""
         shape, path, first = atom.aval.shape, list[Eqn](), atom
         while (
-            (eqn := self.find_maker(first))
+            (eqn := self.scope.maker(first))
             and eqn.primitive.cost is Cost.FREE
             and len(eqn.invars) == 1
         ):
@@ -149,7 +145,7 @@ class Walk:
     def find_product(self, atom: Atom) -> Scores | None:
         """Return the scores that are a product, after a mask and scales."""
         scales, mask, fill, keeps = list[tuple[Atom, bool]](), None, None, True
-        eqn = self.find_maker(atom)
+        eqn = self.scope.maker(atom)
         if eqn is not None and chooses_by_element(eqn.primitive) and len(eqn.invars) == 3:
             mask, no, yes = eqn.invars
             fill = self.find_number(no)
@@ -171,8 +167,8 @@ class Walk:
         return Scores(product, scales, mask, fill, keeps) if product else None
 
     def find_compact(self, mask: Atom) -> tuple[Atom, Sequence[int]]:
-        """Return a mask before it is repeated, and its axes among those of the repeated mask."""
-        eqn = self.find_maker(mask)
+        """Return a mask before it is repeated, and where its axes are in the repeated mask."""
+        eqn = self.scope.maker(mask)
         if eqn is not None and isinstance(eqn.primitive, BroadcastInDim):
             return eqn.invars[0], eqn.params["broadcast_dimensions"]
         return mask, range(mask.aval.ndim)
@@ -182,7 +178,7 @@ class Walk:
         left, seen = [atom], set[Atom]()
         while left:
             atom = left.pop()
-            eqn = self.find_maker(atom)
+            eqn = self.scope.maker(atom)
             if atom in self.scope.program.invars:
                 return False
             if eqn is not None and atom not in seen:
@@ -192,7 +188,7 @@ class Walk:
 
     def find_factor(self, atom: Atom, axes: tuple[int, ...]) -> Factor:
         """Return an operand before transposes, with its axes."""
-        while (eqn := self.find_maker(atom)) and isinstance(eqn.primitive, Transpose):
+        while (eqn := self.scope.maker(atom)) and isinstance(eqn.primitive, Transpose):
             axes = tuple([eqn.params["permutation"][a] for a in axes])
             (atom,) = eqn.invars
         return Factor(atom, axes)

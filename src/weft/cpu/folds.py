@@ -23,7 +23,7 @@ from weft.primitives.tokens import optimization_barrier
 from weft.util import JAXLIB
 
 MIN_ELEMENTS = 128  # for fewer, XLA unrolls its loop, which is as fast
-HAS_BARRIERS = JAXLIB >= (0, 12)  # XLA 0.10 removes barriers, and fuses what is before them
+HAS_BARRIERS = JAXLIB >= (0, 12)  # XLA 0.10 removes them, and fuses across
 MAX_ELEMENTS = 1 << 14 if HAS_BARRIERS else 1 << 13  # for more, XLA has a library for sums
 MAX_FUSED = 16  # equations that are computed in the loop of each part, without barriers
 MAX_LAST = 16  # elements that are combined one after the other

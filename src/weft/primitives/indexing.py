@@ -797,7 +797,7 @@ class ScatterExtremum(Scatter):
         x, indices, updates = primals
         t, _, update_t = tangents
         kept = keep_p.apply(x, updates)  # else XLA may round them in two ways
-        (out,) = self.apply(x, indices, updates, **params)
+        (out,) = self.apply(*primals, **params)
         aval = typeof(out)
         if type(t) is type(update_t) is Zero:
             return [out], families.zero_tangents([out])

@@ -175,14 +175,10 @@ def load_or_compile(made_of: tuple, options: Any, host_calls: int) -> tuple[Any,
     key = disk_key(text, made_of[2], devices)
     # Callbacks belong to one executable.
     keep: Callable = (lambda _, x: x) if host_calls else keep_loaded
-    if (blob := disk.get(key)) is not None:
-        try:
-            loaded = devices[0].client.deserialize_executable(blob, listed, options, *entries)
-            events.record_event(events.CACHE_HIT)
-            events.record_work(events.CACHE_RETRIEVAL, time.perf_counter() - start)
-            return keep(made_of, loaded), "loaded from the disk cache"
-        except Exception as e:  # whatever is odd about an entry is a recompile
-            logger.info("compile cache: an entry did not load (%s); compiling again", e)
+    if (loaded := load_entry(disk, key, devices, options, *entries)) is not None:
+        events.record_event(events.CACHE_HIT)
+        events.record_work(events.CACHE_RETRIEVAL, time.perf_counter() - start)
+        return keep(made_of, loaded), "loaded from the disk cache"
     events.record_event(events.CACHE_MISS)
     loaded = compile_now(text, listed, options, *entries)
     try:
@@ -190,6 +186,18 @@ def load_or_compile(made_of: tuple, options: Any, host_calls: int) -> tuple[Any,
     except Exception as e:  # a platform without serialization
         logger.debug("compile cache: an executable was not kept (%s)", e)
     return keep(made_of, loaded), "compiled"
+
+
+def load_entry(disk: Any, key: str, devices: tuple, options: Any, *entries: Any) -> Any | None:
+    """Return the executable of an entry on disk; None if there is none, or it does not load."""
+    if (blob := disk.get(key)) is None:
+        return None
+    try:
+        listed = device_list(*devices)
+        return devices[0].client.deserialize_executable(blob, listed, options, *entries)
+    except Exception as e:  # whatever is odd about an entry is a recompile
+        logger.info("compile cache: an entry did not load (%s); compiling again", e)
+        return None
 
 
 def disk_key(text: str, options: bytes, devices: tuple) -> str:
@@ -242,14 +250,9 @@ def find_described(made_of: tuple, devices: tuple) -> tuple[Any, str]:
     start, disk = time.perf_counter(), disk_cache(made_of[1])
     loaded, how = _LOADED.pop(made_of, None), "found in memory"
     if loaded is None and (found := disk.get(made_of[0])) is not None:
-        blob, how = disk.get(found[:KEY_SIZE].decode()), "loaded from the disk cache"
-        if blob is not None:
-            options = _jax.CompileOptions.ParseFromString(found[KEY_SIZE:])
-            client, listed = devices[0].client, device_list(*devices)
-            try:
-                loaded = client.deserialize_executable(blob, listed, options)
-            except Exception as e:  # then the program is compiled, and the entry replaced
-                logger.info("compile cache: an entry did not load (%s); compiling again", e)
+        how, key = "loaded from the disk cache", found[:KEY_SIZE].decode()
+        options = _jax.CompileOptions.ParseFromString(found[KEY_SIZE:])
+        loaded = load_entry(disk, key, devices, options)
     if loaded is not None:
         keep_loaded(made_of, loaded)
         events.record_event(events.CACHE_REQUEST)
