@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import NO_KERNELS, expect, show_prepared
 from weft import lax
@@ -44,3 +45,23 @@ def test_which_sums_the_kernel_computes(dtype, native):
 def test_one_element_is_its_own_sum():
     text = show_prepared(lambda x: lax.cumsum(x), X[:1])
     assert "cpu_call" not in text and "formula" not in text
+
+
+@pytest.mark.parametrize(
+    "shape, step, native",
+    [
+        ((100,), lambda np, x: np.cumsum(x), False),
+        ((8, 100), lambda np, x: np.cumsum(x, 1), False),
+        ((101,), lambda np, x: np.cumsum(x), True),  # longer than XLA's loop is quick for
+        ((20, 100), lambda np, x: np.cumsum(x, 1), True),  # many elements
+        ((20, 20), lambda np, x: np.cumsum(0.01 * x @ x, 1), True),  # the loop is several functions
+    ],
+)
+def test_short_sums_in_loops_of_one_function_call_no_kernel(shape, step, native):
+    loop = lambda x: lax.fori_loop(0, 9, lambda i, x: step(jnp, x), x)
+    x = np.random.RandomState(0).rand(*shape).astype("f") / shape[-1]
+    assert ("weft_cumulative" in show_prepared(loop, x)) == native
+    expected = x.astype(float)
+    for _ in range(9):
+        expected = step(np, expected)
+    np.testing.assert_allclose(weft.jit(loop)(x), expected, rtol=1e-5)

@@ -68,13 +68,18 @@ def choose_fold(
 
 
 def may_fold(x: ShapedArray, scope: Scope) -> bool:
-    """Return True if the loop that an array is in is one function, and the array is small.
+    """Return True if the loop that an array is in is one function, and the array is small."""
+    if x.dtype not in KINDS or type(x.size) is not int:
+        return False
+    return MIN_ELEMENTS <= x.size <= MAX_ELEMENTS and is_one_function(scope)
+
+
+def is_one_function(scope: Scope) -> bool:
+    """Return True if XLA compiles the loop that a program is the body of as one function.
 
     It is several functions if it has products of matrices. XLA's library adds elements up then.
     """
-    if not scope.target.loops or scope.target.devices or x.dtype not in KINDS:
-        return False
-    if type(x.size) is not int or not MIN_ELEMENTS <= x.size <= MAX_ELEMENTS:
+    if not scope.target.loops or scope.target.devices:
         return False
     hard = (Cost.CONTRACTION, Cost.LIBRARY)
     return not any(e.primitive.cost in hard and e.outvars[0].aval.shape for e in scope.program.eqns)
