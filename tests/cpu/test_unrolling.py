@@ -67,6 +67,7 @@ def divide(rows):
         (repeat(lambda x: 0.5 * (x + 2 * x * x)), X, False),
         (repeat(lambda x: polynomial(x).at[ROWS].add(1.0)), X, False),  # a scatter
         (lambda x: polynomial(x)[:2, :4], X[:2, :4], False),  # few elements
+        (lambda x: polynomial(x) * polynomial(x[0, :5], 20).sum(), X, False),
         (substitute, X, False),
         (divide, X, True),
         (repeat(train), W, True),  # products, and functions

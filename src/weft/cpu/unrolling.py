@@ -19,7 +19,7 @@ from weft.cpu.rewriting import running_bodies
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.slicing import Pad
 
-MIN_ELEMENTS = 16  # of an array that counts: smaller ones are a few instructions, unrolled or not
+MIN_ELEMENTS = 16  # of an array that has vectors; LLVM writes no loops for smaller ones
 MIN_OPERATIONS = 8  # of a program: shorter ones compile as fast with unrolled loops
 # A loop of this many operations for each array that it stores runs as fast without unrolling. One
 # of 2 to 5 operations, such as back-substitution, then takes 1.1 to 1.4 times as long.
@@ -53,7 +53,7 @@ def runs_rolled(jaxpr: Jaxpr) -> bool:
     `jaxpr` is the program after the passes for CPUs.
     """
     work = Work()
-    if not work.survey(jaxpr) or work.operations < MIN_OPERATIONS:
+    if not work.survey(jaxpr) or work.operations < max(MIN_OPERATIONS, work.few):
         return False
     enough = work.operations >= MIN_LOOP_OPERATIONS * work.stored
     return enough or work.slow * MAX_STORED_BY_SLOW >= work.stored
@@ -64,12 +64,13 @@ class Work:
 
     Attributes:
       operations: the number of operations on elements of arrays.
+      few: the number of operations on arrays of fewer than MIN_ELEMENTS elements.
       slow: the number of these that are functions such as exp, roots or quotients.
       stored: the number of arrays with their results that are stored.
     """
 
     def __init__(self) -> None:
-        self.operations = self.slow = self.stored = 0
+        self.operations = self.few = self.slow = self.stored = 0
 
     def survey(self, jaxpr: Jaxpr, looping: bool = False) -> bool:
         """Count the work of a program, and return False if one of its loops needs unrolling."""
@@ -92,10 +93,14 @@ class Work:
             if needs_unrolling(eqn, looping and not multiplies, looping):
                 return False
             computed = isinstance(prim, Elementwise | Formula)
-            if computed and eqn.outvars[0].aval.size >= MIN_ELEMENTS:
-                self.operations += 1
-                self.slow += is_slow(eqn)
-                self.stored += any(id(v) in read for v in eqn.outvars)
+            if not computed:
+                continue
+            if eqn.outvars[0].aval.size < MIN_ELEMENTS:
+                self.few += eqn.outvars[0].aval.size > 1
+                continue
+            self.operations += 1
+            self.slow += is_slow(eqn)
+            self.stored += any(id(v) in read for v in eqn.outvars)
         return True
 
 
