@@ -23,7 +23,7 @@ from weft.cpu.calls import CpuCall
 from weft.cpu.elements import computes_by_element, is_fused
 from weft.cpu.formula import Formula
 from weft.cpu.rewriting import running_bodies
-from weft.cpu.unrolling import runs_rolled
+from weft.cpu.unrolling import MIN_OPERATIONS, runs_rolled
 from weft.errors import DtypeError
 from weft.primitives.elementwise import Elementwise, SelectN
 from weft.primitives.layout import Iota, Reshape, Squeeze, Transpose
@@ -158,7 +158,8 @@ def choose_flags(jaxpr: Jaxpr, partitioned: bool) -> Flags:
     split = facts.loop_length > MAX_QUICK_EQUATIONS and facts.loop_elements <= MAX_SPLIT_ELEMENTS
     if facts.loop_length > MAX_SMALL_LOOP_EQUATIONS or (split and loops is SMALL_LOOP):
         loops = LONG_LOOP
-    rolled = not HAS_OLDER_LOOPS and not partitioned and runs_rolled(jaxpr)
+    rolled = not (HAS_OLDER_LOOPS or partitioned) and len(facts.others) >= MIN_OPERATIONS
+    rolled = rolled and runs_rolled(jaxpr)
     return Flags(overrides, (loops, *(NO_TILES,) * (not tiled), *(ROLLED,) * rolled))
 
 
