@@ -18,6 +18,7 @@ import numpy as np
 from weft.core.aval import ShapedArray, typeof
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr, origin_of, variables_in
+from weft.core.primitive import Body
 from weft.cpu.calls import call_kernel, kernel_equation
 from weft.cpu.elements import chooses_by_element, fills_with_number
 from weft.cpu.rewriting import Reading, Rewriter, replace_bodies, stage_replacement, write_equation
@@ -39,16 +40,16 @@ from weft.cpu.terms import (
     softmax_terms,
 )
 from weft.passes.dce import drop_dead_code, with_equations
-from weft.passes.inline import rename_atoms
+from weft.passes.inline import inline_calls, rename_atoms
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import BroadcastInDim, broadcast_in_dim, reshape, transpose
 from weft.util import select_masked
 
 # Features of a head, and queries, that are worth the kernel.
 MAX_FEATURES, MIN_QUERIES = 128, 8
-# XLA computes means of more keys as quickly, unless a mask leaves out blocks of them, as a causal mask
-# does. The masks that a program computes from no argument are of this kind. A gradient takes 0.4 to 1.1
-# of XLA's time for 512 keys and more, but up to 1.2 with a bias.
+# XLA computes means of more keys as quickly, unless a mask leaves out blocks of them, as a causal
+# mask does. The masks that a program computes from no argument are of this kind. A gradient takes
+# 0.4 to 1.1 of XLA's time for 512 keys and more, but up to 1.2 with a bias.
 MAX_SEEN_KEYS = 256
 
 
@@ -176,19 +177,29 @@ def fuse_attention(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """
     if not target.native or target.located or survey_program(jaxpr).products < 2:
         return jaxpr
+    flat = inline_calls(jaxpr, jits=True)
+    if flat is not jaxpr:  # a jitted function and its gradient are two functions
+        made = fuse_equations(flat, target, gradients=True)
+        if made is not flat:
+            jaxpr = made
 
-    def rewrite(body: Any) -> Jaxpr:
+    def rewrite(body: Body) -> Jaxpr:
         split = target._replace(each_device=True) if body.on_each_device else target
         return fuse_attention(body.jaxpr, split)
 
     eqns = [e if e.primitive.memoize_type else replace_bodies(e, rewrite) for e in jaxpr.eqns]
-    jaxpr = with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
-    if not target.kernels:
-        return jaxpr
-    places = {v: i for i, eqn in enumerate(eqns) for v in eqn.outvars}
-    maker = lambda a: eqns[places[a]] if type(a) is Var and a in places else None
-    found = find_written(jaxpr, maker, places)
-    while found:
+    return fuse_equations(with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns), target)
+
+
+def fuse_equations(jaxpr: Jaxpr, target: Target, gradients: bool = False) -> Jaxpr:
+    """Return a program whose own equations call the kernel for attention.
+
+    The program itself is returned if there is no attention, or, with `gradients`, no gradient.
+    """
+    places = {v: i for i, eqn in enumerate(jaxpr.eqns) for v in eqn.outvars}
+    maker = lambda a: jaxpr.eqns[places[a]] if type(a) is Var and a in places else None
+    found = find_written(jaxpr, maker, places) if target.kernels else []
+    while found and (not gradients or any(w.gradient_place >= 0 for w in found)):
         made = write_attention(jaxpr, found, maker, target)
         live = {id(eqn) for eqn in drop_dead_code(made).eqns}
         # other equations read scores or weights where their product is still needed
@@ -319,9 +330,8 @@ def find_times(scores: Scores, maker: Callable) -> Terms:
         times = multiply_terms(times, (invert_terms(number) or {}) if divides else number)
     if scores.mask is None:
         return times
-    return multiply_terms(
-        times, of_symbol(Kind.MASK, (find_source(scores.mask, maker), scores.keeps))
-    )
+    mask = find_source(scores.mask, maker), scores.keeps
+    return multiply_terms(times, of_symbol(Kind.MASK, mask))
 
 
 def find_scores(atom: Atom, maker: Callable) -> Scores | None:
