@@ -43,6 +43,7 @@ from weft.passes.dce import drop_dead_code, with_equations
 from weft.passes.inline import inline_calls, rename_atoms
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import BroadcastInDim, broadcast_in_dim, reshape, transpose
+from weft.primitives.transcendental import exp_p
 from weft.util import select_masked
 
 # Features of a head, and queries, that are worth the kernel.
@@ -218,9 +219,15 @@ def find_written(jaxpr: Jaxpr, maker: Callable, places: Mapping[Any, int]) -> li
       maker: gives the equation that computes a value; None if there is none.
       places: the numbers of these equations.
     """
-    readers: dict[tuple[int, int], Reader] = {}
+    readers = {
+        aval.shape: Reader(maker, math.prod(aval.shape[:-1]), aval.shape[-1])
+        for eqn in jaxpr.eqns
+        if is_instruction(eqn.primitive, exp_p)
+        and (aval := eqn.outvars[0].aval).ndim >= 2
+        and type(aval.size) is int
+    }
     groups: dict[Atom, list[Use]] = {}
-    for place, eqn in enumerate(jaxpr.eqns):
+    for place, eqn in enumerate(jaxpr.eqns if readers else ()):
         if eqn.primitive.form is Form.PRODUCT:
             use = find_use(eqn, place, maker, readers)
             if use is not None:
@@ -230,19 +237,19 @@ def find_written(jaxpr: Jaxpr, maker: Callable, places: Mapping[Any, int]) -> li
 
 
 def find_use(
-    eqn: Eqn, place: int, maker: Callable, readers: dict[tuple[int, int], Reader]
+    eqn: Eqn, place: int, maker: Callable, readers: Mapping[tuple[int, ...], Reader]
 ) -> Use | None:
-    """Return the part that a product has in attention; None if it has none."""
+    """Return the part that a product has in attention; None if it has none.
+
+    There are readers for the shapes that exponentials have.
+    """
     sides = [drop_transpose(side, maker) for side in read_sides(eqn)]
     for side, other in zip(sides, reversed(sides), strict=True):
         stack, shape = len(side.batch), side.atom.aval.shape
         plain = len(shape) == stack + 2 and len(other.atom.aval.shape) == stack + 2
-        if not plain or maker(side.atom) is None or sorted(side.batch) != [*range(stack)]:
+        if not plain or shape not in readers or sorted(side.batch) != [*range(stack)]:
             continue
-        sizes = math.prod(shape[:-1]), shape[-1]
-        if sizes not in readers:
-            readers[sizes] = Reader(maker, *sizes)
-        found = read_softmax(readers[sizes].read(side.atom))
+        found = read_softmax(readers[shape].read(side.atom))
         if found is None or len(side.summed) != 1 or found[0].aval.shape != shape:
             continue
         over_keys = side.summed == (stack + 1,)
