@@ -117,6 +117,7 @@ SCORES = {
     "negative": (lambda s: -0.3 * s, (), (-0.3,)),
     "twice": (lambda s: 0.5 * (s / 2.0), (), (0.25,)),
     "by an operand": (lambda s, x: s / x, (np.float32(2),), (0.5,)),
+    "by nothing": (lambda s, x: s * x, (np.float32(0),), (0,)),
     "causal": (fill(CAUSAL, -jnp.inf), (), (0.3, 0, CAUSAL, -np.inf)),
     "causal, large": (fill(CAUSAL, -1e9), (), (0.3, 0, CAUSAL, -1e9)),
     "causal, least": (fill(CAUSAL, LOW), (), (0.3, 0, CAUSAL, LOW)),
@@ -346,6 +347,24 @@ def test_written_gradient_is_found(rng):
     assert calls(f, *args) == 2
     for x, y in zip(f(*args), expect(*args, 0.3), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=5e-6)
+
+
+def test_operands_that_the_kernel_does_not_take(rng):
+    """Values of other sizes where only their cotangent is wanted, float64, a mask of numbers."""
+    q, k, v, ct = draw(rng)
+    wide, wide_ct = (np.concatenate([x, x], -1) for x in (v, ct))
+    attend = lambda q, k, v: nn.softmax(q @ jnp.swapaxes(k, -1, -2)) @ v
+    f = jit(grad(lambda q, k, v, ct: (attend(q, k, v) * ct).sum(), 2))
+    assert calls(f, q, k, wide, wide_ct) == 0
+    assert calls(f, q, k, v, ct) == 2
+    holes = np.broadcast_to(CAUSAL, (B, H, T, S)).astype(np.int32)
+    choose = lambda q, k, v, m: (
+        nn.softmax(lax.select_n(m, jnp.full(m.shape, -1e9), q @ jnp.swapaxes(k, -1, -2))) @ v
+    )
+    assert calls(jit(choose), q, k, v, holes) == 0
+    assert calls(jit(choose), q, k, v, holes.astype(bool)) == 1
+    with config.scope(enable_x64=True):
+        assert calls(f, *(x.astype(np.float64) for x in (q, k, v, ct))) == 0
 
 
 @pytest.mark.parametrize("also", ["bias", "scale", "second", "forward"])

@@ -17,7 +17,7 @@ import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.form import Form
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr, origin_of, variables_in
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Var, memo_jaxpr, origin_of, variables_in
 from weft.core.primitive import Body
 from weft.cpu.calls import call_kernel, kernel_equation
 from weft.cpu.elements import chooses_by_element, fills_with_number
@@ -178,7 +178,7 @@ def fuse_attention(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """
     if not target.native or target.located or survey_program(jaxpr).products < 2:
         return jaxpr
-    flat = inline_calls(jaxpr, jits=True)
+    flat = inline_calls(jaxpr, True)
     if flat is not jaxpr:  # a jitted function and its gradient are two functions
         made = fuse_equations(flat, target, gradients=True)
         if made is not flat:
@@ -199,19 +199,19 @@ def fuse_equations(jaxpr: Jaxpr, target: Target, gradients: bool = False) -> Jax
     """
     places = {v: i for i, eqn in enumerate(jaxpr.eqns) for v in eqn.outvars}
     maker = lambda a: jaxpr.eqns[places[a]] if type(a) is Var and a in places else None
-    found = find_written(jaxpr, maker, places) if target.kernels else []
+    found = find_attention(jaxpr, maker, places) if target.kernels else []
     while found and (not gradients or any(w.gradient_place >= 0 for w in found)):
         made = write_attention(jaxpr, found, maker, target)
-        live = {id(eqn) for eqn in drop_dead_code(made).eqns}
+        live = {v for eqn in drop_dead_code(made).eqns for v in eqn.outvars}
         # other equations read scores or weights where their product is still needed
-        apart = [w for w in found if id(w.scores.product) not in live]
+        apart = [w for w in found if live.isdisjoint(w.scores.product.outvars)]
         if len(apart) == len(found):
             return made
         found = apart
     return jaxpr
 
 
-def find_written(jaxpr: Jaxpr, maker: Callable, places: Mapping[Any, int]) -> list[Written]:
+def find_attention(jaxpr: Jaxpr, maker: Callable, places: Mapping[Any, int]) -> list[Written]:
     """Return the attention that the equations of a program compute.
 
     Args:
@@ -311,9 +311,8 @@ def find_group(
     products = [(scores.product, (0, 1)), *[(maker(p), (3, 2)) for p in moved]]
     for eqn, numbers in products:
         for side, i in zip(read_sides(eqn), numbers, strict=True):
-            if eqn.outvars[0].aval.shape != atom.aval.shape or len(side.free) != 1:
-                return None
-            if len(side.summed) != 1:
+            plain = len(side.free) == len(side.summed) == 1
+            if not plain or eqn.outvars[0].aval.shape != atom.aval.shape:
                 return None
             parts[i].add(find_factor(side, maker))
     for role, i in ((Role.KEYS, 0), (Role.QUERIES, 1), (Role.MEANS, 2), (Role.VALUES, 3)):
@@ -347,10 +346,11 @@ def find_scores(atom: Atom, maker: Callable) -> Scores | None:
     eqn = maker(atom)
     if eqn is not None and chooses_by_element(eqn.primitive) and len(eqn.invars) == 3:
         mask, no, yes = eqn.invars
-        fill = find_number(no, maker)
+        fill = find_scalar(no, maker)
         keeps = fill is not None
-        fill = fill if keeps else find_number(yes, maker)
-        if mask.aval.shape != atom.aval.shape or type(mask) is Literal or fill is None:
+        fill = fill if keeps else find_scalar(yes, maker)
+        is_mask = mask.aval.dtype == bool and mask.aval.shape == atom.aval.shape
+        if not is_mask or fill is None:
             return None
         atom = yes if keeps else no
     found = find_product(atom, maker)
@@ -375,7 +375,7 @@ def find_product(atom: Atom, maker: Callable) -> tuple[Eqn, list[tuple[Atom, boo
         divides = eqn.primitive.form is Form.QUOTIENT
         if not divides and not is_instruction(eqn.primitive, ops.mul_p):
             break
-        first, second = [find_number(a, maker) for a in eqn.invars]
+        first, second = [find_scalar(a, maker) for a in eqn.invars]
         turned = first is not None and not divides
         number, atom = (first, eqn.invars[1]) if turned else (second, eqn.invars[0])
         if number is None:
@@ -384,7 +384,7 @@ def find_product(atom: Atom, maker: Callable) -> tuple[Eqn, list[tuple[Atom, boo
     return (eqn, scales) if eqn is not None and eqn.primitive.form is Form.PRODUCT else None
 
 
-def find_number(atom: Atom, maker: Callable) -> Atom | None:
+def find_scalar(atom: Atom, maker: Callable) -> Atom | None:
     """Return the number that a value is or repeats; None if it has several numbers."""
     eqn = maker(atom)
     if eqn is not None and fills_with_number(eqn):
@@ -422,8 +422,9 @@ def is_worth(written: Written, maker: Callable) -> bool:
         return False
     if any(a.sharded is not None for a in avals):
         return False
-    (queries, features), (keys, _), (_, values) = [f.sizes()[-2:] for f in written.factors[:3]]
-    fits = features == values <= MAX_FEATURES and queries >= MIN_QUERIES
+    (queries, features), (keys, _), *_ = sizes = [f.sizes()[-2:] for f in written.factors]
+    fits = features <= MAX_FEATURES and queries >= MIN_QUERIES
+    fits = fits and all(n == features for _, n in sizes)
     mask, bias = written.scores.mask, written.scores.bias
     skips = mask is not None and is_constant(mask, maker)
     gradient = written.gradient_place >= 0 and bias is None

@@ -202,7 +202,12 @@ class Reader:
         """Return the terms of a value where a mask is one truth value, and 0 elsewhere."""
         mask, *cases = operands
         values = [self.read(a, depth) for a in cases]
-        if len(values) != 2 or {} not in values or not self.is_full(mask):
+        if (
+            len(values) != 2
+            or {} not in values
+            or mask.aval.dtype != bool
+            or not self.is_full(mask)
+        ):
             return None
         keeps = values[0] == {}
         value = values[keeps]

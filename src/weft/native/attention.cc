@@ -35,12 +35,12 @@ struct Attention {
   int64_t count, blocks, parts;  // of q; of queries that share keys; of keys, each with its dq
   // Attention that is written by operations has a mask, and may have a bias. Scores are products times
   // `scale`, plus the bias, and `fill` where the mask is 0. In place of logs there are the largest score of
-  // each query and, behind them all, the inverse of the sum of its weights.
+  // each query and, behind them all, the sum of its exponentials.
   Pairs<uint8_t> mask;
   Pairs<float> bias;
   float fill;
   bool finite;  // all values, and operands of a gradient, are: a weight of 0 then adds nothing
-  int64_t inverses;  // the place of the first inverse
+  int64_t totals;  // the place of the first of these sums
 };
 
 // The rows of a line: the queries of all heads that share keys.
@@ -219,7 +219,7 @@ ffi::Error RunMasked(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::Bu
         "number, and results means like q and [2, batch, queries, heads], or none; or these and the means' "
         "cotangent operands too, and results cotangents of q, k and v, or none");
   }
-  job.fill = *fill.typed_data(), job.inverses = rows, job.count = count;
+  job.fill = *fill.typed_data(), job.totals = rows, job.count = count;
   // only blocks of keys that a mask leaves out are skipped
   job.finite = std::memchr(mask.typed_data(), 0, mask.element_count()) && AreFinite(job.v, pairs);
   if (!forward) {

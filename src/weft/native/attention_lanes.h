@@ -19,7 +19,8 @@ WEFT_INLINE F Exponential(F x) {
   return x < -87 ? F{} : x == x ? y : x;
 }
 
-// Stores in `to`, or adds to it, the sums over i of left[row, i] right[i, column], as whole tiles.
+// Stores in `to`, or adds to it, the sums over i of left[row, i] right[i, column], as whole tiles. The sums
+// are added up by themselves first, which rounds less.
 // `row` and `step` are the strides of `left`.
 WEFT_WIDE void Multiply(const float* left, int64_t row, int64_t step, const float* right,
                         int64_t width, int64_t depth, int64_t rows, int64_t columns, float* to,
@@ -28,8 +29,7 @@ WEFT_WIDE void Multiply(const float* left, int64_t row, int64_t step, const floa
     for (int64_t first = 0; first < rows; first += kRows) {
       F sums[kRows][2] = {};
       const float *x = left + first * row, *y = right + column;
-      float* const out = to + first * stride + column;
-      for (int64_t r = 0; add && r < kRows; ++r) std::memcpy(sums[r], out + r * stride, 2 * kBytes);
+      float* out = to + first * stride + column;
       for (int64_t i = 0; i < depth; ++i, x += step, y += width) {
         F a, b;
         std::memcpy(&a, y, kBytes);
@@ -39,7 +39,10 @@ WEFT_WIDE void Multiply(const float* left, int64_t row, int64_t step, const floa
           sums[r][1] += x[r * row] * b;
         }
       }
-      for (int64_t r = 0; r < kRows; ++r) std::memcpy(out + r * stride, sums[r], 2 * kBytes);
+      for (int64_t r = 0; r < kRows; ++r, out += stride) {
+        for (int64_t j = 0; add && j < 2; ++j) sums[r][j] += Load<F>(out + j * kLanes<float>);
+        std::memcpy(out, sums[r], 2 * kBytes);
+      }
     }
   }
 }
@@ -217,7 +220,7 @@ bool AttendBlock(const Attention& job, int64_t index, bool skips, float* room) {
     float* const log = job.logs ? job.logs + at.logs[at.first + i] : nullptr;
     const float largest = reinterpret_cast<float*>(most)[i];
     if (log) *log = mask ? largest : largest + std::log(all);
-    if (log && mask) log[job.inverses] = 1 / all;
+    if (log && mask) log[job.totals] = all;
   }
   return exact;
 }
@@ -253,7 +256,8 @@ void Pull(const Attention& job, int64_t index, float* room) {
     Pack(job.out, at.q, at.first, at.used, 1, sums, wide);
     Turn(job, at, ct, turned, cts);
     Turn(job, at, sums, turned, queries);
-    F logs[kStep] = {}, times[kStep] = {}, mean[kStep] = {};  // of cotangents of weights
+    F logs[kStep] = {}, totals[kStep], mean[kStep] = {};  // of cotangents of weights
+    for (F& total : totals) total = F{} + 1;
     bool skips = written && job.finite;
     F *const x = reinterpret_cast<F*>(scores), *const y = reinterpret_cast<F*>(moves);
     for (int64_t i = 0; i < job.size * kStep; i += kStep) {
@@ -263,10 +267,10 @@ void Pull(const Attention& job, int64_t index, float* room) {
     }
     for (int64_t i = 0; i < at.used; ++i) {
       const int64_t row = at.logs[at.first + i];
-      const float log = job.logs[row], inverse = written ? job.logs[row + job.inverses] : 1;
+      const float log = job.logs[row], total = written ? job.logs[row + job.totals] : 1;
       if (!written) reinterpret_cast<float*>(mean)[i] -= job.ct_logs[row];
-      reinterpret_cast<float*>(logs)[i] = log, reinterpret_cast<float*>(times)[i] = inverse;
-      skips = skips && job.fill - log < -87 && inverse < INFINITY;
+      reinterpret_cast<float*>(logs)[i] = log, reinterpret_cast<float*>(totals)[i] = total;
+      skips = skips && job.fill - log < -87 && total > 0;
     }
     Turn(job, at, q, turned, queries);
     std::memset(sums, 0, tall * sizeof(float));
@@ -280,7 +284,8 @@ void Pull(const Attention& job, int64_t index, float* room) {
       Multiply(values + to, wide, 1, cts, kQueries, size, rows, at.columns, moves, kQueries, false);
       for (int64_t i = 0; i < rows * kStep; i += kStep) {
         for (int64_t c = 0; c < step; ++c) {
-          x[i + c] = Exponential(x[i + c] - logs[c]) * times[c];
+          const F power = Exponential(x[i + c] - logs[c]);
+          x[i + c] = written ? power / totals[c] : power;
           y[i + c] = x[i + c] * (y[i + c] - mean[c]);
         }
       }
