@@ -24,7 +24,7 @@ from weft.cpu.elements import chooses_by_element, fills_with_number
 from weft.cpu.rewriting import Reading, Rewriter, replace_bodies, stage_replacement, write_equation
 from weft.cpu.scope import Scope, Target
 from weft.cpu.survey import survey_program
-from weft.cpu.symmetry import Side, drop_transpose, read_sides
+from weft.cpu.symmetry import drop_transpose, read_sides
 from weft.cpu.terms import (
     F32,
     Kind,
@@ -85,7 +85,10 @@ GRADIENT = Role.QUERIES, Role.KEYS, Role.VALUES  # in the order of the kernel's 
 
 
 class Factor(NamedTuple):
-    """An operand of a product, and its axes in an order: those of the stack, rows, features."""
+    """An operand of a product, and its axes in an order: those of the stack, rows, features.
+
+    Queries may have several axes of rows, such as those of a group that shares keys.
+    """
 
     atom: Atom
     axes: tuple[int, ...]
@@ -101,6 +104,7 @@ class Use(NamedTuple):
     Attributes:
       role: the part that the product has.
       place: the number of its equation.
+      stack: the number of axes of the stack.
       scores: the scores, whose softmax is the weights.
       product: the product that is the cotangent of the weights; None where it is not read.
       times: what the cotangents of scores are multiplied by.
@@ -110,6 +114,7 @@ class Use(NamedTuple):
 
     role: Role
     place: int
+    stack: int
     scores: Atom
     product: Atom | None
     times: Terms
@@ -246,20 +251,20 @@ def find_use(
     sides = [drop_transpose(side, maker) for side in read_sides(eqn)]
     for side, other in zip(sides, reversed(sides), strict=True):
         stack, shape = len(side.batch), side.atom.aval.shape
-        plain = len(shape) == stack + 2 and len(other.atom.aval.shape) == stack + 2
-        if not plain or shape not in readers or sorted(side.batch) != [*range(stack)]:
+        keys, plain = len(shape) - 1, sorted(side.batch) == [*range(stack)]
+        if not plain or shape not in readers or len(other.free) != 1:
             continue
         found = read_softmax(readers[shape].read(side.atom))
-        if found is None or len(side.summed) != 1 or found[0].aval.shape != shape:
+        over_keys = side.summed == (keys,)
+        if found is None or found[0].aval.shape != shape or not (over_keys or side.free == (keys,)):
             continue
-        over_keys = side.summed == (stack + 1,)
-        of_weights = found[1] is None
-        pairs = sorted(zip(side.batch, other.batch, strict=True))
-        other = other._replace(batch=tuple([a for _, a in pairs]))
-        role = (Role.VALUES, Role.MEANS) if of_weights else (Role.KEYS, Role.QUERIES)
-        last = (stack, stack + 1) if side is sides[0] else (stack + 1, stack)
-        factor = find_factor(other, maker, turned=True)
-        return Use(role[over_keys], place, *found, factor, (*side.batch, *last))
+        pairs = zip((*side.batch, *side.summed), (*other.batch, *other.summed), strict=True)
+        factor = Factor(other.atom, (*[a for _, a in sorted(pairs)], *other.free))
+        rows = side.free if over_keys else (stack,)
+        last = stack + len(rows)
+        order = (*side.batch, *rows, last) if side is sides[0] else (*side.batch, last, *rows)
+        role = (Role.VALUES, Role.MEANS) if found[1] is None else (Role.KEYS, Role.QUERIES)
+        return Use(role[over_keys], place, stack, *found, factor, order)
     return None
 
 
@@ -287,13 +292,6 @@ def read_softmax(terms: Terms | None) -> tuple[Atom, Atom | None, Terms] | None:
     return None
 
 
-def find_factor(side: Side, maker: Callable, turned: bool = False) -> Factor:
-    """Return an operand before transposes; if it is `turned`, the product sums over its rows."""
-    side = drop_transpose(side, maker)
-    last = (*side.summed, *side.free) if turned else (*side.free, *side.summed)
-    return Factor(side.atom, (*side.batch, *last))
-
-
 def find_group(
     atom: Atom, uses: Sequence[Use], maker: Callable, places: Mapping[Any, int]
 ) -> Written | None:
@@ -311,10 +309,12 @@ def find_group(
     products = [(scores.product, (0, 1)), *[(maker(p), (3, 2)) for p in moved]]
     for eqn, numbers in products:
         for side, i in zip(read_sides(eqn), numbers, strict=True):
-            plain = len(side.free) == len(side.summed) == 1
-            if not plain or eqn.outvars[0].aval.shape != atom.aval.shape:
+            plain = len(side.summed) == 1 and (len(side.free) == 1 or i in (0, 3))
+            alike = {len(side.batch), *[use.stack for use in uses]} == {len(side.batch)}
+            if not plain or not alike or eqn.outvars[0].aval.shape != atom.aval.shape:
                 return None
-            parts[i].add(find_factor(side, maker))
+            side = drop_transpose(side, maker)
+            parts[i].add(Factor(side.atom, (*side.batch, *side.free, *side.summed)))
     for role, i in ((Role.KEYS, 0), (Role.QUERIES, 1), (Role.MEANS, 2), (Role.VALUES, 3)):
         if role in roles:
             parts[i].add(roles[role].factor)
@@ -422,9 +422,10 @@ def is_worth(written: Written, maker: Callable) -> bool:
         return False
     if any(a.sharded is not None for a in avals):
         return False
-    (queries, features), (keys, _), *_ = sizes = [f.sizes()[-2:] for f in written.factors]
+    *_, keys, features = written.factors[1].sizes()
+    queries = math.prod(find_layout(written.factors).rows)
     fits = features <= MAX_FEATURES and queries >= MIN_QUERIES
-    fits = fits and all(n == features for _, n in sizes)
+    fits = fits and all(f.sizes()[-1] == features for f in written.factors)
     mask, bias = written.scores.mask, written.scores.bias
     skips = mask is not None and is_constant(mask, maker)
     gradient = written.gradient_place >= 0 and bias is None
@@ -443,52 +444,69 @@ class Layout(NamedTuple):
     Attributes:
       stack: the sizes of the stack's axes.
       split: the number of the stack's axes that are in front of the rows.
+      rows: the sizes of the axes that are the rows of queries.
+      keys: the number of keys.
     """
 
     stack: tuple[int, ...]
     split: int
+    rows: tuple[int, ...]
+    keys: int
 
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The places of an array's axes among those of the stack, rows and features."""
+    def order(self, rows: int) -> list[int]:
+        """Return the places of an array's axes among those of the stack, some of rows, features."""
         n = len(self.stack)
-        return (*range(self.split), n, *range(self.split, n), n + 1)
+        return [*range(self.split), *range(n, n + rows), *range(self.split, n), n + rows]
 
     def pack(self, x: Any, factor: Factor) -> Any:
         """Return an operand as the kernel takes it."""
-        *_, rows, features = factor.sizes()
-        shape = math.prod(self.stack[: self.split]), rows, math.prod(self.stack[self.split :])
-        return reshape(turn(x, [factor.axes[a] for a in self.order]), (*shape, features))
+        n, sizes = len(self.stack), factor.sizes()
+        parts = sizes[: self.split], sizes[n:-1], sizes[self.split : n], sizes[-1:]
+        x = turn(x, [factor.axes[a] for a in self.order(len(sizes) - n - 1)])
+        return reshape(x, [*map(math.prod, parts)])
 
     def unpack(self, x: Any, use: Use) -> Any:
         """Return the product that is a result of the kernel."""
-        _, rows, _, features = typeof(x).shape
-        sizes = (*self.stack, rows, features)
-        x = reshape(x, [sizes[a] for a in self.order])
-        return turn(x, [self.order.index(a) for a in use.order])
+        rows = self.rows if use.role in (Role.MEANS, Role.QUERIES) else (self.keys,)
+        order, sizes = self.order(len(rows)), (*self.stack, *rows, typeof(x).shape[-1])
+        return turn(reshape(x, [sizes[a] for a in order]), [order.index(a) for a in use.order])
 
-    def spread(self, x: Any, dims: Sequence[int], rows: int, keys: int) -> Any:
+    def spread(self, x: Any, dims: Sequence[int]) -> Any:
         """Return values for pairs as the kernel takes them; `dims` are their axes of the scores."""
-        n = len(self.stack)
-        sizes = [*self.stack, rows, keys]
+        n, sizes = len(self.stack), [*self.stack, *self.rows, self.keys]
         known = dict(zip(dims, typeof(x).shape, strict=True))
-        for group in (range(self.split), range(self.split, n), (n,)):
+        groups = range(self.split), range(self.split, n), range(n, len(sizes) - 1)
+        for group in groups:
             if all(known.get(a, 1) == 1 for a in group):
                 sizes = [1 if a in group else size for a, size in enumerate(sizes)]
-        parts = sizes[: self.split], sizes[self.split : n], sizes[n : n + 1], sizes[n + 1 :]
-        return reshape(broadcast_in_dim(x, sizes, dims), [*map(math.prod, parts)])
+        parts = [[sizes[a] for a in group] for group in groups]
+        return reshape(broadcast_in_dim(x, sizes, dims), [*map(math.prod, parts), self.keys])
 
 
 def turn(x: Any, order: Sequence[int]) -> Any:
     """Return an array with its axes in an order."""
-    return x if [*order] == [*range(len(order))] else transpose(x, tuple(order))
+    shape = typeof(x).shape
+    if keeps_order(shape, order):
+        return reshape(x, [shape[a] for a in order])
+    return transpose(x, tuple(order))
+
+
+def keeps_order(shape: Sequence[int], order: Sequence[int]) -> bool:
+    """Return True if an array with its axes in an order has the same elements one after another."""
+    moved = [a for a in order if shape[a] != 1]
+    return moved == sorted(moved)
 
 
 def find_layout(factors: Sequence[Factor]) -> Layout:
     """Return the layout in which the kernel takes factors."""
-    stack = factors[0].sizes()[:-2]
-    heads = Layout(stack, max(len(stack) - 1, 0))
-    return heads if all(f.axes == heads.order for f in factors[:3]) else Layout(stack, len(stack))
+    *stack, keys, _ = factors[1].sizes()
+    n, rows = len(stack), factors[0].sizes()[len(stack) : -1]
+    heads = Layout(tuple(stack), max(n - 1, 0), rows, keys)
+    apart = all(
+        keeps_order(f.atom.aval.shape, [f.axes[a] for a in heads.order(len(f.axes) - n - 1)])
+        for f in factors[:3]
+    )
+    return heads if apart else heads._replace(split=n)
 
 
 class Writer:
@@ -538,7 +556,6 @@ class Writer:
     def prepare(self, *xs: Any) -> list[Any]:
         """Return the operands of the kernel, from the atoms that attention reads."""
         scores, factors = self.written.scores, self.written.factors
-        rows, keys = factors[0].sizes()[-2], factors[1].sizes()[-2]
         left = iter(xs)
         operands = [self.layout.pack(next(left), f) for f in factors[:3]]
         scale: Any = np.float32(1)
@@ -546,10 +563,10 @@ class Writer:
             scale = (ops.div if divides else ops.mul)(scale, next(left))
 
         def spread(x: Any, atom: Atom) -> Any:
-            return self.layout.spread(x, find_compact(atom, self.maker)[1], rows, keys)
+            return self.layout.spread(x, find_compact(atom, self.maker)[1])
 
         bias: Any = broadcast_in_dim(np.float32(0), (0, 0, 0, 0), ())
-        mask: Any = self.layout.spread(np.True_, (), rows, keys)
+        mask: Any = self.layout.spread(np.True_, ())
         fill: Any = np.float32(0)
         if scores.bias is not None:
             atom, subtracts = scores.bias
