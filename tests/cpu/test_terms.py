@@ -214,6 +214,55 @@ def test_only_what_is_wanted(wrap, which, rng):
         np.testing.assert_allclose(x, want[i], rtol=1e-4, atol=5e-6)
 
 
+def by_groups(q, k, v):
+    scores = jnp.einsum("btkgd,bskd->bktgs", q, k) * 0.3
+    return jnp.einsum("bktgs,bskd->btkgd", nn.softmax(scores), v)
+
+
+def by_function(q, k, v):
+    heads = q.reshape(*q.shape[:2], -1, D)
+    mask = np.ones((T, S), bool)  # with it, the function is written by operations
+    y = nn.dot_product_attention(heads, k, v, mask=mask[None, None], scale=0.3)
+    return y.reshape(q.shape)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("f", [by_groups, by_function], ids=lambda f: f.__name__)
+def test_groups_of_queries_that_share_keys(f, groups, rng):
+    sizes = (B, T, H, groups, D), (B, S, H, D), (B, S, H, D), (B, T, H, groups, D)
+    args = [rng.standard_normal(size).astype(np.float32) for size in sizes]
+
+    def run(q, k, v, ct):
+        y, pull = vjp(f, q, k, v)
+        return y, *pull(ct)
+
+    assert calls(jit(run), *args) == 2
+    of_queries = lambda x: turned(x.reshape(B, T, H * groups, D))
+    of_keys = lambda x: turned(np.repeat(x, groups, 2))
+    q, k, v, ct = args
+    y, dq, dk, dv = expect(of_queries(q), of_keys(k), of_keys(v), of_queries(ct), 0.3)
+    add = lambda x: turned(x).reshape(B, S, H, groups, D).sum(3)
+    wanted = [*(turned(x).reshape(sizes[0]) for x in (y, dq)), add(dk), add(dv)]
+    for x, want in zip(jit(run)(*args), wanted, strict=True):
+        np.testing.assert_allclose(x, want, rtol=1e-4, atol=1e-5)
+
+
+def test_keys_that_are_shared_in_one_product(rng):
+    """Values that heads share, but keys that they do not, or the other way around."""
+    q, k, v, ct = draw(rng)
+    one = lambda q, k, v: jnp.einsum("bhts,bsd->bhtd", nn.softmax(q @ jnp.swapaxes(k, 2, 3)), v)
+    two = lambda q, k, v: nn.softmax(jnp.einsum("bhtd,bsd->bhts", q, k)) @ v
+    for f, args in ((one, (q, k, v[:, 0])), (two, (q, k[:, 0], v))):
+        for which in ((0,), (1,), (2,), (0, 1, 2)):
+            g = lambda q, k, v, f=f, which=which: grad(lambda *xs: (f(*xs) * ct).sum(), which)(
+                q, k, v
+            )
+            with config.scope(native=False):
+                want = jit(lambda *xs, g=g: g(*xs))(*args)
+            for x, y in zip(jit(g)(*args), want, strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+
+
 def test_gradients_within_other_transformations(rng):
     """A map over heads, a loop over layers, and functions that are jitted one by one."""
     q, k, v, ct = draw(rng)

@@ -269,10 +269,11 @@ def find_use(
 
 
 def read_softmax(terms: Terms | None) -> tuple[Atom, Atom | None, Terms] | None:
-    """Return the scores of weights; or those of cotangents of scores, and what these consist of.
+    """Return the scores that terms are computed from; None if the terms are of neither kind.
 
-    These are a product, the cotangent of the weights, and what multiplies the cotangent of the
-    masked and scaled scores.
+    Terms of weights have no product. For terms of the cotangent of a product of queries and keys,
+    the product that is the cotangent of the weights is returned as well, and the factor that the
+    mask and the scales of the scores are.
     """
     kinds: dict[Kind, list[Any]] = {}
     for symbol in {symbol for factors in terms or () for symbol, _ in factors}:
@@ -329,7 +330,7 @@ def find_group(
 
 
 def find_times(scores: Scores, maker: Callable) -> Terms:
-    """Return what the cotangents of scores are multiplied by for those of their product."""
+    """Return the factor of cotangents of scores that their mask and their scales are."""
     times: Terms = {frozenset(): 1.0}
     for scale, divides in scores.scales:
         number = Reader(maker, 0, 0).read(scale) or {}
@@ -498,7 +499,7 @@ def keeps_order(shape: Sequence[int], order: Sequence[int]) -> bool:
 
 
 def find_layout(factors: Sequence[Factor]) -> Layout:
-    """Return the layout in which the kernel takes factors."""
+    """Return the layout of the kernel's arrays for some factors."""
     *stack, keys, _ = factors[1].sizes()
     n, rows = len(stack), factors[0].sizes()[len(stack) : -1]
     heads = Layout(tuple(stack), max(n - 1, 0), rows, keys)

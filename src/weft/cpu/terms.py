@@ -117,7 +117,7 @@ def softmax_terms(scores: Atom) -> Terms:
 
 
 def pull_terms(scores: Atom, product: Atom) -> Terms:
-    """Return the terms of the cotangent of scores, if `product` is that of their softmax."""
+    """Return the terms of the cotangent of scores; `product` is the cotangent of their softmax."""
     weights = softmax_terms(scores)
     moves = multiply_terms(weights, of_symbol(Kind.PRODUCT, product))
     return add_terms(moves, multiply_terms(weights, sum_terms(moves, 1)), -1.0)
