@@ -487,12 +487,12 @@ class Layout(NamedTuple):
 def turn(x: Any, order: Sequence[int]) -> Any:
     """Return an array with its axes in an order."""
     shape = typeof(x).shape
-    if keeps_order(shape, order):
+    if moves_nothing(shape, order):
         return reshape(x, [shape[a] for a in order])
     return transpose(x, tuple(order))
 
 
-def keeps_order(shape: Sequence[int], order: Sequence[int]) -> bool:
+def moves_nothing(shape: Sequence[int], order: Sequence[int]) -> bool:
     """Return True if an array with its axes in an order has the same elements one after another."""
     moved = [a for a in order if shape[a] != 1]
     return moved == sorted(moved)
@@ -504,7 +504,7 @@ def find_layout(factors: Sequence[Factor]) -> Layout:
     n, rows = len(stack), factors[0].sizes()[len(stack) : -1]
     heads = Layout(tuple(stack), max(n - 1, 0), rows, keys)
     apart = all(
-        keeps_order(f.atom.aval.shape, [f.axes[a] for a in heads.order(len(f.axes) - n - 1)])
+        moves_nothing(f.atom.aval.shape, [f.axes[a] for a in heads.order(len(f.axes) - n - 1)])
         for f in factors[:3]
     )
     return heads if apart else heads._replace(split=n)
