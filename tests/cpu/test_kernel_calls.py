@@ -114,6 +114,11 @@ def is_view(s: Names, a: Names) -> bool:
     return min(a.sizes) > 0 and math.prod(a.sizes) == s.k and 0 <= ends[0] <= ends[1] < s.n
 
 
+def fits_pairs(s: Names, batch: int, heads: int, queries: int, keys: int) -> bool:
+    shared = (batch, s.b), (heads, s.h), (queries, s.t)
+    return all(m in (1, n) for m, n in shared) and keys == s.s
+
+
 def are_parts(s: Names, a: Names) -> bool:
     ends = [x + n for x, n in zip(a.starts, a.sizes, strict=True)]
     return sum(a.sizes) == s.n and ends[0] <= s.x and ends[1] <= s.y
@@ -234,12 +239,24 @@ CALLS = {
         "F[*b,m,n] -> F[*b,m,n] i32[*b,min(m,n)] i32[*b,m]", holds=lambda s, a: s.m > 0 < s.n
     ),
     "masked_attention": Call(
-        "f32[b,t,h,d] f32[b,s,h,d] f32[b,s,h,d] f32[] bool[i,j,k,s] f32[] -> f32[b,t,h,d]",
+        "f32[b,t,h,d] f32[b,s,h,d] f32[b,s,h,d] f32[] f32[u,v,w,x] bool[i,j,k,s] f32[] -> "
+        "f32{b*t*h*d} f32{2*b*t*h?} | "
+        "f32[b,t,h,d] f32[b,s,h,d] f32[b,s,h,d] f32[] f32[u,v,w,x] bool[i,j,k,s] f32[] "
+        "f32{b*t*h*d} f32{2*b*t*h} f32{b*t*h*d} -> f32{b*t*h*d?} f32{b*s*h*d?} f32{b*s*h*d?}",
         holds=lambda s, a: (
             0 not in (s.b, s.t, s.h, s.d, s.s)
-            and all(m in (1, n) for m, n in ((s.i, s.b), (s.j, s.h), (s.k, s.t)))
+            and fits_pairs(s, s.i, s.j, s.k, s.s)
+            and (0 in (s.u, s.v, s.w, s.x) or fits_pairs(s, s.u, s.v, s.w, s.x))
         ),
-        fit=lambda s: {"i": s.b, "j": 1, "k": s.t if s.k % 2 else 1},
+        fit=lambda s: {
+            "i": s.b,
+            "j": 1,
+            "k": s.t if s.k % 2 else 1,
+            "u": s.b if s.u % 3 else 0,
+            "v": 1,
+            "w": s.t if s.w % 2 else 1,
+            "x": s.s,
+        },
     ),
     "matvec": Call("F[m,k] F[k] -> F[m]", given(turned=False), DEPTH),
     "matvec: turned": Call("F[k,m] F[k] -> F[m]", given(turned=True), DEPTH),

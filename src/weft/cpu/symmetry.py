@@ -112,12 +112,11 @@ def share_product(eqn: Eqn, makers: dict[Any, Eqn], known: dict[tuple, Var]) -> 
 
 
 def drop_transpose(side: Side, maker_of: Callable[[Any], Eqn | None]) -> Side:
-    """Return an operand before a transpose."""
-    maker = maker_of(side.atom)
-    if maker is None or not isinstance(maker.primitive, Transpose):
-        return side
-    order = maker.params["permutation"]
-    return Side(maker.invars[0], *(tuple([order[a] for a in axes]) for axes in side[1:]))
+    """Return an operand before transposes."""
+    while (maker := maker_of(side.atom)) and isinstance(maker.primitive, Transpose):
+        order = maker.params["permutation"]
+        side = Side(maker.invars[0], *(tuple([order[a] for a in axes]) for axes in side[1:]))
+    return side
 
 
 def list_sources(side: Side, scope: Scope) -> Iterator[Side]:

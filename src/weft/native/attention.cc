@@ -12,6 +12,17 @@ namespace {
 constexpr int64_t kQueries = 64, kKeys = 64;          // of a block
 constexpr int64_t kPieces = 8, kWorth = 32 * kPiece;  // that work is cut into, products of one
 
+// Values for pairs of queries and keys: one for each key, and steps from query to query, head to head and
+// batch to batch, which are 0 where these share the values. `first` is null if there are no values.
+template <class T>
+struct Pairs {
+  const T* first;
+  int64_t query, head, batch;
+  const T* Find(int64_t line, int64_t heads, int64_t start) const {
+    return first ? first + line / heads * batch + line % heads * head + start * query : nullptr;
+  }
+};
+
 struct Attention {
   const float *q, *k, *v;  // [batch, queries, heads, size], [batch, keys, heads / groups, size]
   float *out, *logs;       // as q; of the sums of weights, [batch, queries, heads]
@@ -22,12 +33,14 @@ struct Attention {
   int64_t heads, queries, keys, groups, size;
   int64_t wide, tall, deep;      // size, queries and keys of a block, rounded up to whole tiles
   int64_t count, blocks, parts;  // of q; of queries that share keys; of keys, each with its dq
-  // A mask of pairs: scores where it is 0 are `fill`. It has a byte for each key, and steps of bytes from
-  // query to query, head to head and batch to batch, which are 0 where these share the mask.
-  const uint8_t* mask;
-  int64_t mask_query, mask_head, mask_batch;
+  // Attention that is written by operations has a mask, and may have a bias. Scores are products times
+  // `scale`, plus the bias, and `fill` where the mask is 0. In place of logs there are the largest score of
+  // each query and, behind them all, the sum of its exponentials.
+  Pairs<uint8_t> mask;
+  Pairs<float> bias;
   float fill;
-  bool finite;  // all values are: a weight of 0 then adds nothing
+  bool finite;  // all values, and operands of a gradient, are: a weight of 0 then adds nothing
+  int64_t totals;  // the place of the first of these sums
 };
 
 // The rows of a line: the queries of all heads that share keys.
@@ -100,37 +113,52 @@ ffi::Error AttendAll(ffi::ThreadPool& pool, const Attention& job, int64_t lines)
   return Spread(pool, job, all, 1 + std::max(worth, all / (4 * kPieces)), size, WEFT_PICK(Attend));
 }
 
+// Operands and results beyond those that all calls have.
+struct Further {
+  const ffi::RemainingArgs& args;
+  ffi::RemainingRets& results;
+  bool fits;
+  const float* Operand(size_t i, size_t count) {
+    auto found = args.get<ffi::Buffer<ffi::F32>>(i);
+    fits = fits && found && found->element_count() == count;
+    return fits ? found->typed_data() : nullptr;
+  }
+  // Null if the result is empty.
+  float* Result(size_t i, size_t count) {
+    auto found = results.get<ffi::Buffer<ffi::F32>>(i);
+    const size_t size = found ? (*found)->element_count() : 1;
+    fits = fits && found && (!size || size == count);
+    return fits && size ? (*found)->typed_data() : nullptr;
+  }
+  // Reads the results of attention, or its results and a cotangent as operands, and the cotangents of q, k
+  // and v as results. `logs` is the number of logs.
+  void Read(Attention& job, size_t count, size_t pairs, size_t logs) {
+    if (args.empty()) {
+      job.out = Result(0, count), job.logs = Result(1, logs);
+      return;
+    }
+    job.out = const_cast<float*>(Operand(0, count)), job.logs = const_cast<float*>(Operand(1, logs));
+    job.ct = Operand(2, count);
+    job.dq = Result(0, count), job.dk = Result(1, pairs), job.dv = Result(2, pairs);
+  }
+};
+
 // For cotangents, the further operands are out, logs and their cotangents. Empty results are not
 // computed.
 ffi::Error Run(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::RemainingArgs more,
                ffi::RemainingRets results, float scale, int64_t left, int64_t right) {
   Size batch, queries, keys, heads, kept, width;
-  bool fits = Fits(q, batch, queries, heads, width) && Fits(k, batch, keys, kept, width) &&
-              Fits(v, batch, keys, kept, width) && kept && heads % kept == 0;
-  const auto operand = [&](size_t i, size_t count) {
-    auto found = more.get<ffi::Buffer<ffi::F32>>(i);
-    fits = fits && found && found->element_count() == count;
-    return fits ? found->typed_data() : nullptr;
-  };
-  const auto result = [&](size_t i, size_t count) {
-    auto found = results.get<ffi::Buffer<ffi::F32>>(i);
-    const size_t size = found ? (*found)->element_count() : 1;
-    fits = fits && found && (!size || size == count);
-    return fits && size ? (*found)->typed_data() : nullptr;
-  };
-  const size_t count = q.element_count(), pairs = k.element_count();
-  const size_t rows = fits ? batch * queries * heads : 0;
-  Attention job{q.typed_data(), k.typed_data(), v.typed_data()};
   const bool forward = more.empty();
-  fits = fits && (forward || more.size() == 4) && results.size() == (forward ? 2 : 3);
-  if (forward) {
-    job.out = result(0, count), job.logs = result(1, rows);
-  } else {
-    job.out = operand(0, count), job.logs = operand(1, rows);
-    job.ct = operand(2, count), job.ct_logs = operand(3, rows);
-    job.dq = result(0, count), job.dk = result(1, pairs), job.dv = result(2, pairs);
-  }
-  if (!fits || !pairs || !count) {
+  Further further{more, results,
+                  Fits(q, batch, queries, heads, width) && Fits(k, batch, keys, kept, width) &&
+                      Fits(v, batch, keys, kept, width) && kept && heads % kept == 0 &&
+                      (forward || more.size() == 4) && results.size() == (forward ? 2 : 3)};
+  const size_t count = q.element_count(), pairs = k.element_count();
+  const size_t rows = further.fits ? batch * queries * heads : 0;
+  Attention job{q.typed_data(), k.typed_data(), v.typed_data()};
+  further.Read(job, count, pairs, rows);
+  if (!forward) job.ct_logs = further.Operand(3, rows);
+  if (!further.fits || !pairs || !count) {
     return ffi::Error::InvalidArgument(
         "operands must be q [batch, queries, heads, size], k and v [batch, keys, heads / groups, size], "
         "not empty, and results means like q and logs [batch, queries, heads], or none; or these and "
@@ -156,30 +184,50 @@ bool AreFinite(const float* x, int64_t count) {
   return carries >> 31 == 0;
 }
 
-// Means for any mask of pairs. Each query has keys of its own head. Scores that are masked are `fill`.
-ffi::Error RunMasked(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::Buffer<ffi::F32, 0> scale,
-                     ffi::Buffer<ffi::PRED, 4> mask, ffi::Buffer<ffi::F32, 0> fill,
-                     ffi::Result<Floats> out) {
-  Size batch, queries, keys, heads, width;
-  const auto shape = mask.dimensions();
+// Reads values for pairs, [batch or 1, heads or 1, queries or 1, keys]. Returns false for other shapes.
+template <class B, class T>
+bool ReadPairs(const B& from, Pairs<T>& to, int64_t batch, int64_t heads, int64_t queries, int64_t keys) {
+  const auto shape = from.dimensions();
+  to = {reinterpret_cast<const T*>(from.typed_data()), shape[2] == 1 ? 0 : keys,
+        shape[1] == 1 ? 0 : shape[2] * keys, shape[0] == 1 ? 0 : shape[1] * shape[2] * keys};
   const auto fits = [&](int i, int64_t size) { return shape[i] == 1 || shape[i] == size; };
-  if (!Fits(q, batch, queries, heads, width) || !Fits(k, batch, keys, heads, width) ||
-      !Fits(v, batch, keys, heads, width) || !Fits(*out, batch, queries, heads, width) ||
-      !q.element_count() || !k.element_count() || !fits(0, batch) || !fits(1, heads) ||
-      !fits(2, queries) || shape[3] != keys) {
+  return fits(0, batch) && fits(1, heads) && fits(2, queries) && shape[3] == keys;
+}
+
+// Attention that is written by operations. Each query has keys of its own head. Without further operands,
+// the results are means and, unless that result is empty, what the cotangents need of each query. Further
+// operands are these results and the cotangent of the means. Empty cotangents are not computed.
+ffi::Error RunMasked(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::Buffer<ffi::F32, 0> scale,
+                     Floats bias, ffi::Buffer<ffi::PRED, 4> mask, ffi::Buffer<ffi::F32, 0> fill,
+                     ffi::RemainingArgs more, ffi::RemainingRets results) {
+  Size batch, queries, keys, heads, width;
+  const bool forward = more.empty();
+  const size_t count = q.element_count(), pairs = k.element_count();
+  Further further{more, results,
+                  Fits(q, batch, queries, heads, width) && Fits(k, batch, keys, heads, width) &&
+                      Fits(v, batch, keys, heads, width) && (forward || more.size() == 3) &&
+                      results.size() == (forward ? 2 : 3)};
+  Attention job{q.typed_data(), k.typed_data(), v.typed_data()};
+  const size_t rows = further.fits ? batch * queries * heads : 0;
+  further.Read(job, count, pairs, 2 * rows);
+  if (!further.fits || !count || !pairs || !job.out ||
+      !ReadPairs(mask, job.mask, batch, heads, queries, keys) ||
+      (bias.element_count() && !ReadPairs(bias, job.bias, batch, heads, queries, keys))) {
     return ffi::Error::InvalidArgument(
         "operands must be q [batch, queries, heads, size], k and v [batch, keys, heads, size], not empty, a "
-        "scale, a mask [batch or 1, heads or 1, queries or 1, keys] and a number, and the result like q");
+        "scale, a bias and a mask [batch or 1, heads or 1, queries or 1, keys] (the bias may be empty) and a "
+        "number, and results means like q and [2, batch, queries, heads], or none; or these and the means' "
+        "cotangent operands too, and results cotangents of q, k and v, or none");
   }
-  Attention job{q.typed_data(), k.typed_data(), v.typed_data(), out->typed_data()};
-  job.mask = reinterpret_cast<const uint8_t*>(mask.typed_data());
-  job.mask_query = shape[2] == 1 ? 0 : shape[3];
-  job.mask_head = shape[1] == 1 ? 0 : shape[2] * shape[3];
-  job.mask_batch = shape[0] == 1 ? 0 : shape[1] * shape[2] * shape[3];
-  job.fill = *fill.typed_data(), job.finite = AreFinite(job.v, v.element_count());
+  job.fill = *fill.typed_data(), job.totals = rows, job.count = count;
+  // only blocks of keys that a mask leaves out are skipped
+  job.finite = std::memchr(mask.typed_data(), 0, mask.element_count()) && AreFinite(job.v, pairs);
+  if (!forward) {
+    job.finite = job.finite && AreFinite(job.q, count) && AreFinite(job.k, pairs) && AreFinite(job.ct, count);
+  }
   job.left = job.right = queries + keys;
   SetSizes(job, *scale.typed_data(), queries, keys, heads, heads, width);
-  return AttendAll(pool, job, batch * heads);
+  return forward ? AttendAll(pool, job, batch * heads) : PullBack(pool, job, batch * heads);
 }
 
 }  // namespace

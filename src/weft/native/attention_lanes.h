@@ -19,7 +19,8 @@ WEFT_INLINE F Exponential(F x) {
   return x < -87 ? F{} : x == x ? y : x;
 }
 
-// Stores in `to`, or adds to it, the sums over i of left[row, i] right[i, column], as whole tiles.
+// Stores in `to`, or adds to it, the sums over i of left[row, i] right[i, column], as whole tiles. The sums
+// are added up by themselves first, which rounds less.
 // `row` and `step` are the strides of `left`.
 WEFT_WIDE void Multiply(const float* left, int64_t row, int64_t step, const float* right,
                         int64_t width, int64_t depth, int64_t rows, int64_t columns, float* to,
@@ -28,8 +29,7 @@ WEFT_WIDE void Multiply(const float* left, int64_t row, int64_t step, const floa
     for (int64_t first = 0; first < rows; first += kRows) {
       F sums[kRows][2] = {};
       const float *x = left + first * row, *y = right + column;
-      float* const out = to + first * stride + column;
-      for (int64_t r = 0; add && r < kRows; ++r) std::memcpy(sums[r], out + r * stride, 2 * kBytes);
+      float* out = to + first * stride + column;
       for (int64_t i = 0; i < depth; ++i, x += step, y += width) {
         F a, b;
         std::memcpy(&a, y, kBytes);
@@ -39,7 +39,10 @@ WEFT_WIDE void Multiply(const float* left, int64_t row, int64_t step, const floa
           sums[r][1] += x[r * row] * b;
         }
       }
-      for (int64_t r = 0; r < kRows; ++r) std::memcpy(out + r * stride, sums[r], 2 * kBytes);
+      for (int64_t r = 0; r < kRows; ++r, out += stride) {
+        for (int64_t j = 0; add && j < 2; ++j) sums[r][j] += Load<F>(out + j * kLanes<float>);
+        std::memcpy(out, sums[r], 2 * kBytes);
+      }
     }
   }
 }
@@ -111,7 +114,7 @@ enum class Seen { kNone, kSome, kAll };
 Seen FindSeen(const Attention& job, const uint8_t* mask, int64_t used, int64_t count) {
   constexpr uint64_t kOnes = 0x0101010101010101;
   uint64_t any = 0, all = kOnes;  // of 8 keys at a time
-  for (int64_t i = 0; i < (job.mask_query ? used : 1); ++i, mask += job.mask_query) {
+  for (int64_t i = 0; i < (job.mask.query ? used : 1); ++i, mask += job.mask.query) {
     int64_t s = 0;
     for (; s + 8 <= count; s += 8) {
       uint64_t bytes;
@@ -123,23 +126,48 @@ Seen FindSeen(const Attention& job, const uint8_t* mask, int64_t used, int64_t c
   return all == kOnes ? Seen::kAll : any ? Seen::kSome : Seen::kNone;
 }
 
-// Sets scores [keys, queries] of masked pairs to `fill`. A query has a bit for each key.
-void Mask(const Attention& job, const uint8_t* mask, const Block& at, int64_t count, float* scores) {
-  Lanes<uint32_t> bits[kKeys / 32][kStep] = {};
-  for (int64_t i = 0; i < at.used; ++i, mask += job.mask_query) {
-    for (int64_t s = 0; s < count; s += 8) {
-      uint64_t bytes = 0;
-      std::memcpy(&bytes, mask + s, std::min<int64_t>(8, count - s));
-      const uint32_t eight = (bytes * 0x0102040810204080) >> 56;  // a bit from each byte
-      reinterpret_cast<uint32_t*>(bits[s / 32])[i] |= eight << s % 32;
+// Sets elements [keys, queries] of masked pairs to `fill`. A query has a bit for each key.
+void Mask(const Attention& job, const uint8_t* mask, const Block& at, int64_t count, float fill,
+          float* scores) {
+  UJ bits[kKeys / 32][kStep] = {};
+  for (int64_t i = 0; i < at.used; ++i, mask += job.mask.query) {
+    uint64_t all = 0, bytes;
+    const auto gather = [&] { return bytes * 0x0102040810204080 >> 56; };  // a bit from each byte
+    int64_t s = 0;
+    for (; s + 8 <= count; s += 8) {
+      std::memcpy(&bytes, mask + s, 8);
+      all |= gather() << s;
     }
+    bytes = 0;
+    for (int64_t j = s; j < count; ++j) bytes |= uint64_t(mask[j]) << 8 * (j - s);
+    if (s < count) all |= gather() << s;
+    reinterpret_cast<uint32_t*>(bits[0])[i] = all;
+    reinterpret_cast<uint32_t*>(bits[1])[i] = all >> 32;
   }
   for (int64_t s = 0; s < count; ++s, scores += kQueries) {
+    const UJ bit = UJ{} + (1u << s % 32);
     for (int64_t c = 0; c < at.columns / kLanes<float>; ++c) {
       F& x = reinterpret_cast<F*>(scores)[c];
-      x = (bits[s / 32][c] >> s % 32 & 1) != 0 ? x : F{} + job.fill;
+      x = (bits[s / 32][c] & bit) != 0 ? x : F{} + fill;
     }
   }
+}
+
+// Completes products [keys, queries] to scores of attention that is written by operations. The steps are
+// those of the operations, in their order.
+void Complete(const Attention& job, const Block& at, const uint8_t* mask, const float* bias, int64_t count,
+              Seen seen, float* scores) {
+  F* const x = reinterpret_cast<F*>(scores);
+  for (int64_t c = 0; c < at.columns / kLanes<float>; ++c) {
+    for (int64_t s = 0; s < count; ++s) x[s * kStep + c] *= job.scale;
+    if (!bias) continue;
+    F values[kKeys];
+    const int64_t start = std::min(c * kLanes<float>, at.used - 1);
+    const int64_t used = std::min(kLanes<float>, at.used - start), step = job.bias.query;
+    LoadLanes(bias + start * step, step, count, used, values);
+    for (int64_t s = 0; s < count; ++s) x[s * kStep + c] += values[s];
+  }
+  if (seen != Seen::kAll) Mask(job, mask, at, count, job.fill, scores);
 }
 
 // Means for a block of queries. If `skips`, blocks of keys that no query sees are skipped. Returns true
@@ -147,17 +175,13 @@ void Mask(const Attention& job, const uint8_t* mask, const Block& at, int64_t co
 bool AttendBlock(const Attention& job, int64_t index, bool skips, float* room) {
   const Block at(job, index / job.blocks, index % job.blocks);
   const int64_t wide = job.wide, line = index / job.blocks;
-  const uint8_t* mask = job.mask;
-  if (mask) {
-    mask += line / job.heads * job.mask_batch + line % job.heads * job.mask_head;
-    mask += at.first * job.mask_query;
-  }
+  const uint8_t* const mask = job.mask.Find(line, job.heads, at.first);
+  const float* const bias = job.bias.Find(line, job.heads, at.first);
   float *queries = room, *turned = queries + kQueries * wide, *keys = turned + 16 * wide;
   float *values = keys + job.deep * wide, *sums = values + job.deep * wide;
   float* scores = sums + job.tall * wide;
   F most[kStep], total[kStep] = {}, factor[kStep];
   bool skipped = false;
-  // With a mask, scores are scaled after they are added up, as in the operations that it stands for.
   Pack(job.q, at.q, at.first, at.used, mask ? 1 : job.scale, sums, wide);
   Turn(job, at, sums, turned, queries);
   std::memset(sums, 0, at.rows * wide * sizeof(float));
@@ -172,11 +196,7 @@ bool AttendBlock(const Attention& job, int64_t index, bool skips, float* room) {
     Pack(job.k, at.k, key, count, 1, keys, wide);
     Pack(job.v, at.k, key, count, 1, values, wide);
     Score(job, at, key, count, keys, queries, scores);
-    for (int64_t i = 0; mask && i < Whole(count, kRows) * kStep; i += kStep) {
-      F* const x = reinterpret_cast<F*>(scores) + i;
-      for (int64_t c = 0; c < at.columns / kLanes<float>; ++c) x[c] *= job.scale;
-    }
-    if (seen != Seen::kAll) Mask(job, mask + key, at, count, scores);
+    if (mask) Complete(job, at, mask + key, bias ? bias + key : bias, count, seen, scores);
     for (int64_t c = 0; c < at.columns / kLanes<float>; ++c) {
       F *const x = reinterpret_cast<F*>(scores) + c, sum{}, now = most[c];
       const int64_t end = Whole(count, kRows) * kStep;
@@ -197,16 +217,18 @@ bool AttendBlock(const Attention& job, int64_t index, bool skips, float* room) {
     const float all = reinterpret_cast<float*>(total)[i];
     for (int64_t j = 0; j < wide; ++j) sums[i * wide + j] /= all;
     Unpack(sums + i * wide, wide, at.q, at.first + i, 1, 1, job.out);
-    if (job.logs) job.logs[at.logs[at.first + i]] = reinterpret_cast<float*>(most)[i] + std::log(all);
+    float* const log = job.logs ? job.logs + at.logs[at.first + i] : nullptr;
+    const float largest = reinterpret_cast<float*>(most)[i];
+    if (log) *log = mask ? largest : largest + std::log(all);
+    if (log && mask) log[job.totals] = all;
   }
   return exact;
 }
 
 void Attend(const Attention& job, int64_t index, float* room) {
-  const bool skips = job.mask && job.finite;
+  const bool skips = job.mask.first && job.finite;
   if (!AttendBlock(job, index, skips, room) && skips) AttendBlock(job, index, false, room);
 }
-
 
 // Computes the cotangents of a part of the keys and values of a line, and their contributions to
 // the cotangents of the queries.
@@ -220,18 +242,23 @@ void Pull(const Attention& job, int64_t index, float* room) {
   float *moves = scores + deep, *keys = moves + deep, *values = keys + all, *dk = values + all;
   float* dv = dk + all;
   const Rows k = Block(job, line, 0).k;
+  const bool written = job.mask.first;
   Pack(job.k, k, start, held, 1, keys, wide);
   Pack(job.v, k, start, held, 1, values, wide);
   std::memset(dk, 0, 2 * all * sizeof(float));
   for (int64_t block = 0; block < job.blocks; ++block) {
     const Block at(job, line, block);
     const int64_t end = std::min(start + held, at.end), step = at.columns / kLanes<float>;
-    Pack(job.q, at.q, at.first, at.used, job.scale, q, wide);
+    const uint8_t* const mask = job.mask.Find(line, job.heads, at.first);
+    const float* const bias = job.bias.Find(line, job.heads, at.first);
+    Pack(job.q, at.q, at.first, at.used, written ? 1 : job.scale, q, wide);
     Pack(job.ct, at.q, at.first, at.used, 1, ct, wide);
     Pack(job.out, at.q, at.first, at.used, 1, sums, wide);
     Turn(job, at, ct, turned, cts);
     Turn(job, at, sums, turned, queries);
-    F logs[kStep] = {}, mean[kStep] = {};  // of cotangents of weights
+    F logs[kStep] = {}, totals[kStep], mean[kStep] = {};  // of cotangents of weights
+    for (F& total : totals) total = F{} + 1;
+    bool skips = written && job.finite;
     F *const x = reinterpret_cast<F*>(scores), *const y = reinterpret_cast<F*>(moves);
     for (int64_t i = 0; i < job.size * kStep; i += kStep) {
       for (int64_t c = 0; c < step; ++c) {
@@ -240,22 +267,29 @@ void Pull(const Attention& job, int64_t index, float* room) {
     }
     for (int64_t i = 0; i < at.used; ++i) {
       const int64_t row = at.logs[at.first + i];
-      reinterpret_cast<float*>(mean)[i] -= job.ct_logs[row];
-      reinterpret_cast<float*>(logs)[i] = job.logs[row];
+      const float log = job.logs[row], total = written ? job.logs[row + job.totals] : 1;
+      if (!written) reinterpret_cast<float*>(mean)[i] -= job.ct_logs[row];
+      reinterpret_cast<float*>(logs)[i] = log, reinterpret_cast<float*>(totals)[i] = total;
+      skips = skips && job.fill - log < -87 && total > 0;
     }
     Turn(job, at, q, turned, queries);
     std::memset(sums, 0, tall * sizeof(float));
     for (int64_t key = std::max(start, at.begin); key < end; key += kKeys) {
       const int64_t count = std::min(kKeys, end - key), rows = Whole(count, kRows);
       const int64_t to = (key - start) * wide, size = job.size;
+      const Seen seen = written ? FindSeen(job, mask + key, at.used, count) : Seen::kAll;
+      if (seen == Seen::kNone && skips) continue;
       Score(job, at, key, count, keys + to, queries, scores);
+      if (written) Complete(job, at, mask + key, bias ? bias + key : bias, count, seen, scores);
       Multiply(values + to, wide, 1, cts, kQueries, size, rows, at.columns, moves, kQueries, false);
       for (int64_t i = 0; i < rows * kStep; i += kStep) {
         for (int64_t c = 0; c < step; ++c) {
-          x[i + c] = Exponential(x[i + c] - logs[c]);
+          const F power = Exponential(x[i + c] - logs[c]);
+          x[i + c] = written ? power / totals[c] : power;
           y[i + c] = x[i + c] * (y[i + c] - mean[c]);
         }
       }
+      if (seen != Seen::kAll && !skips) Mask(job, mask + key, at, count, 0, moves);  // else they are 0
       if (job.dq) {
         Multiply(moves, 1, kQueries, keys + to, wide, count, at.rows, wide, sums, wide, true);
       }
@@ -265,6 +299,6 @@ void Pull(const Attention& job, int64_t index, float* room) {
     float* const dq = job.dq + part * job.count;
     if (job.dq) Unpack(sums, wide, at.q, at.first, at.used, job.scale, dq);
   }
-  if (job.dk) Unpack(dk, wide, k, start, held, 1, job.dk);
+  if (job.dk) Unpack(dk, wide, k, start, held, written ? job.scale : 1, job.dk);
   if (job.dv) Unpack(dv, wide, k, start, held, 1, job.dv);
 }
