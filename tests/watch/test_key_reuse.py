@@ -8,10 +8,11 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import debug_key_reuse, jit, lax, nn, random
+from weft import debug_key_reuse, jit, lax, make_jaxpr, nn, random
 from weft.control.jit import jit_p
 from weft.core.primitive import Primitive
 from weft.errors import KeyReuseError
+from weft.watch.key_reuse import hint_reuse
 
 X = jnp.arange(3)
 YES = jnp.array(True)
@@ -471,13 +472,29 @@ NO_DRAWS = {"Key", "PRNGKey", "clone", "key", "key_data", "key_dtype", "key_impl
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_samplers_use_their_key_once(name, caplog):
-    """A key that a sampler draws from twice would be told of where it is called, as a mistake."""
-    key = random.key(len(name))
+    """A key that a sampler draws from twice would be told of where it is called, as a mistake.
+
+    The program is searched as it is when it is compiled, which takes half a second for each.
+    """
+    hint_reuse(make_jaxpr(DRAWS[name])(random.key(0)).jaxpr)
+    assert not caplog.records
+
+
+@pytest.mark.sample(one_in=5)
+@pytest.mark.parametrize("name", DRAWS)
+def test_samplers_use_their_key_once_eagerly(name, caplog):
     with debug_key_reuse():
         DRAWS[name](random.key(0))
-    jit(DRAWS[name])(key)
-    DRAWS[name](key)
     assert not caplog.records
+
+
+def test_programs_are_searched_without_compiling_them(caplog):
+    def twice(key):
+        return random.normal(key) + random.laplace(key)
+
+    hint_reuse(make_jaxpr(twice)(random.key(0)).jaxpr)
+    (said,) = caplog.records
+    assert "one used by `random.normal(key)` at test_key_reuse.py" in said.getMessage()
 
 
 def test_every_sampler_is_in_the_table():
