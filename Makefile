@@ -45,11 +45,14 @@ demo:
 example-%: $(VENV)/.examples
 	$(VENV)/bin/python examples/$*.py $(ARGS)
 
+# Types are checked beside the examples: mypy has one process, and the machine two cores or more.
 test: $(VENV)/.test
+	@mkdir -p build
 	$(VENV)/bin/python -m ruff format --check .
 	$(VENV)/bin/python -m ruff check .
-	$(VENV)/bin/python -m mypy
-	$(VENV)/bin/python -m pytest -q -n $(JOBS) --doctest-modules --doctest-glob='*.md' --ignore=docs/distributed.md src/weft README.md docs
+	$(VENV)/bin/python -m mypy > build/mypy.txt & types=$$!; \
+		$(VENV)/bin/python -m pytest -q -n $(JOBS) --doctest-modules --doctest-glob='*.md' --ignore=docs/distributed.md src/weft README.md docs; \
+		examples=$$?; wait $$types; types=$$?; cat build/mypy.txt; exit $$((examples + types))
 	$(VENV)/bin/python -m pytest -n $(JOBS) tests
 
 test-all: export WEFT_TEST_ALL := 1

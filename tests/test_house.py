@@ -3,6 +3,7 @@
 import ast
 import collections
 import functools
+import gc
 import importlib
 import inspect
 import pathlib
@@ -42,8 +43,33 @@ def module_name(file: pathlib.Path) -> str:
 
 
 @functools.cache
+def all_parsed() -> dict[pathlib.Path, ast.Module]:
+    """Parse all files. The garbage collector would search their nodes for half of the time."""
+    gc.disable()
+    try:
+        found = {file: ast.parse(file.read_text()) for file in FILES}
+        gc.freeze()
+    finally:
+        gc.enable()
+    return found
+
+
 def parsed(file: pathlib.Path) -> ast.Module:
-    return ast.parse(file.read_text())
+    return all_parsed()[file]
+
+
+@functools.cache
+def nodes_by_type(file: pathlib.Path) -> dict[type, list]:
+    """Return the nodes of a file by their class: one walk, as all files have a million nodes."""
+    found: dict[type, list] = collections.defaultdict(list)
+    for node in ast.walk(parsed(file)):
+        found[type(node)].append(node)
+    return found
+
+
+def nodes_of(file: pathlib.Path, *kinds: type) -> list:
+    """Return the nodes of a file that are of one of the classes."""
+    return [node for kind in kinds for node in nodes_by_type(file)[kind]]
 
 
 def folder(name: str) -> str:
@@ -64,10 +90,8 @@ def imported(node: ast.AST) -> Iterator[str]:
             yield deeper if is_module else node.module
 
 
-def functions(file: pathlib.Path) -> Iterator[ast.FunctionDef]:
-    for node in ast.walk(parsed(file)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+def functions(file: pathlib.Path) -> list[ast.FunctionDef]:
+    return nodes_of(file, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def test_files_import_only_downward():
@@ -104,9 +128,10 @@ def test_imports_have_no_cycle():
 def test_no_import_is_hidden_in_a_function():
     hidden = []
     for file in FILES:
-        for node in [n for f in functions(file) for n in ast.walk(f)]:
+        lines = [range(f.lineno, f.end_lineno + 1) for f in functions(file)]
+        for node in nodes_of(file, ast.Import, ast.ImportFrom):
             is_import = isinstance(node, ast.Import)
-            if is_import or isinstance(node, ast.ImportFrom):
+            if any(node.lineno in inside for inside in lines):
                 names = [a.name for a in node.names] if is_import else [node.module or "weft"]
                 own = [name for name in names if name.split(".")[0] == "weft"]
                 hidden += [f"{module_name(file)}:{node.lineno} hides {name}" for name in own]
@@ -151,8 +176,8 @@ def named_modules(file: pathlib.Path) -> Iterator[str]:
     text = file.read_text()
     if "import_module" in text or "import_lazily" in text or "__import__" in text:
         known = {module_name(f) for f in FILES} - {"weft"}
-        for node in ast.walk(parsed(file)):
-            if isinstance(node, ast.Constant) and node.value in known:
+        for node in nodes_of(file, ast.Constant):
+            if node.value in known:
                 yield node.value
 
 
@@ -197,8 +222,7 @@ def count_lines(file: pathlib.Path) -> int:
 
     Docstrings do not count: what explains a function is as long as it has to be.
     """
-    documented = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
-    nodes = [n for n in ast.walk(parsed(file)) if isinstance(n, documented)]
+    nodes = nodes_of(file, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
     texts = sum(map(count_docstring, nodes)) + count_texts(parsed(file))
     return len(file.read_text().splitlines()) - texts
 
@@ -382,6 +406,11 @@ def public_functions() -> Iterator[tuple[types.ModuleType, str, object]]:
 
 
 @functools.cache
+def files_in(folder: pathlib.Path) -> list[pathlib.Path]:
+    return [file for file in FILES if file.is_relative_to(folder)]
+
+
+@functools.cache
 def defined_names(place: pathlib.Path) -> frozenset[str]:
     """Return the names that a search for `def NAME`, `NAME = ` or a row `"NAME": ` finds.
 
@@ -399,8 +428,7 @@ def test_a_search_finds_every_public_function():
     for module, name, x in public_functions():
         made_in = [m.removeprefix("weft.") for m in (module.__name__, inspect.unwrap(x).__module__)]
         places = [p for m in made_in for p in [ROOT / (m.replace(".", "/") + ".py")] if p.exists()]
-        folder = ROOT / made_in[0].split(".")[0]
-        places += [file for file in FILES if file.is_relative_to(folder)]
+        places += files_in(ROOT / made_in[0].split(".")[0])
         if not any(name in defined_names(place) for place in places):
             wrong.append(
                 f'{module.__name__}.{name}: no line `def {name}(`, `{name} = ` or `"{name}": ...`'
@@ -450,9 +478,7 @@ def compared_primitives(file: pathlib.Path) -> Iterator[str]:
     """The comparisons with a primitive that another file defines, or with its name."""
     own = {t.id for n in parsed(file).body if isinstance(n, ast.Assign) for t in ast.walk(n)
            if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)}  # fmt: skip
-    for node in ast.walk(parsed(file)):
-        if not isinstance(node, ast.Compare):
-            continue
+    for node in nodes_of(file, ast.Compare):
         sides = [node.left, *node.comparators]
         texts = [*map(ast.unparse, sides)]
         if "self" in texts or any(t.startswith("self.") for t in texts):
@@ -495,7 +521,10 @@ def test_passes_have_no_tables_of_primitives():
 
 def speaks_of(file: pathlib.Path, name: str) -> bool:
     """Return True if a file defines an operation, or lists its name; not if it only applies it."""
-    tree = ast.parse(file.read_text())
+    text = file.read_text()
+    if not re.search(rf"\b{name}(_p)?\b", text):
+        return False
+    tree = ast.parse(text)
     scopes = (ast.Module, ast.ClassDef, ast.FunctionDef)
     firsts = [n.body[0] for n in ast.walk(tree) if isinstance(n, scopes) and n.body]
     described = {id(x.value) for x in firsts if isinstance(x, ast.Expr)}
@@ -826,11 +855,10 @@ def test_no_call_is_run_again_after_any_exception():
             "scipy",
             "nn",
         ):
-            for node in ast.walk(parsed(file)):
-                if isinstance(node, ast.ExceptHandler):
-                    every = node.type is None or "Exception" in ast.unparse(node.type).split(".")
-                    raises = any(isinstance(n, ast.Raise) for n in ast.walk(node))
-                    again += [f"{module_name(file)}:{node.lineno}"] if every and not raises else []
+            for node in nodes_of(file, ast.ExceptHandler):
+                every = node.type is None or "Exception" in ast.unparse(node.type).split(".")
+                raises = any(isinstance(n, ast.Raise) for n in ast.walk(node))
+                again += [f"{module_name(file)}:{node.lineno}"] if every and not raises else []
     assert not again, again
 
 
@@ -906,22 +934,23 @@ def find_stores(file: pathlib.Path) -> Iterator[str]:
             )  # fmt: skip
             if is_store or kind.startswith(("weakref.", "collections.")):
                 made |= {ast.unparse(n) for n in names}
-    for fun in ast.walk(parsed(file)):
-        if isinstance(fun, ast.FunctionDef | ast.Lambda):
-            for node in ast.walk(fun):
-                target = None
-                if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-                    target = node.value
-                elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    target = node.func.value if node.func.attr in GROWS else None
-                while isinstance(target, ast.Attribute):
-                    target = target.value
-                if isinstance(target, ast.Name) and target.id in made:
-                    yield f"{module_name(file)}.{target.id}"
+    for fun in nodes_of(file, ast.FunctionDef, ast.Lambda) if made else ():
+        for node in ast.walk(fun):
+            target = None
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                target = node.value
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                target = node.func.value if node.func.attr in GROWS else None
+            while isinstance(target, ast.Attribute):
+                target = target.value
+            if isinstance(target, ast.Name) and target.id in made:
+                yield f"{module_name(file)}.{target.id}"
 
 
 def find_remembering(file: pathlib.Path) -> Iterator[tuple[str, str]]:
     """Yield caches of results by functools: the module, and the name at its top level."""
+    if "lru_cache" not in (text := file.read_text()) and "functools.cache" not in text:
+        return
     for node in parsed(file).body:
         for part in ast.walk(node):
             if isinstance(part, ast.Attribute | ast.Name) and ast.unparse(part) in (

@@ -1,13 +1,14 @@
 """First and second derivatives at the points of special_points.py; of one operand, to order 6.
 
-The first two are not jitted: points are stacked to one size, so that all functions share their few
-kernels.
+With `--all` the first two are not jitted: points are stacked to one size, so that all functions
+share their few kernels. The functions of a sample share few, and one program for each is faster.
 """
 
 import mpmath as mp
 import numpy as np
 import pytest
 
+from tests.settings import ALL
 from tests.special_points import (
     CHOSEN,
     DOC,
@@ -29,11 +30,11 @@ def differentiate(fun, points, dtype=jnp.float32):
     padded = [*points, *[points[-1]] * (SIZE - len(points))]
     xs = [jnp.array(column, dtype) for column in zip(*padded, strict=True)]
     args = tuple(range(len(xs)))
-    first = vmap(grad(fun, args))(*xs)
-    seconds = jacfwd(grad(fun, args), args), jacrev(jacfwd(fun, args), args)
+    orders = grad(fun, args), jacfwd(grad(fun, args), args), jacrev(jacfwd(fun, args), args)
+    derive = lambda *xs: [vmap(order)(*xs) for order in orders]
+    first, *seconds = (derive if ALL else jit(derive))(*xs)
     found = [np.stack(first, -1)]
-    for hessian in seconds:
-        rows = vmap(hessian)(*xs)
+    for rows in seconds:
         found.append(np.stack([np.stack(row, -1) for row in rows], -2))
     return [x[: len(points)] for x in found]
 

@@ -16,7 +16,7 @@ from weft.export.dims import evaluate_size
 from weft.export.solving import solve_sizes
 from weft.pytrees import flatten
 
-FLAGS = ("-std=c99", "-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+FLAGS = ("-std=c99", "-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror")
 CALL = """\
 static void call_{n}(void) {{

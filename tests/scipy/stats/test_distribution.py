@@ -187,27 +187,32 @@ def test_values(name, dtype, rtol):
         sweep(name, dtype, rtol)
 
 
+LARGE_PARAMETERS = {
+    "poisson": (1e6,),
+    "gamma": (1e6,),
+    "binom": (2e6, 0.5),
+    "nbinom": (1e6, 0.5),
+    "betabinom": (2e6, 1e5, 1e5),
+    "beta": (3e6, 2e6),
+    "t": (1e7,),
+}
+
+
+@pytest.mark.sample(one_in=2)  # each in one dtype: compiling takes most of a second
+@pytest.mark.parametrize("name", LARGE_PARAMETERS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_large_parameters_do_not_cancel(dtype):
+def test_large_parameters_do_not_cancel(dtype, name):
     with enable_x64():
+        args = np.asarray(LARGE_PARAMETERS[name], dtype)
         k, tol = np.asarray(LARGE, dtype), {np.float32: 1e-4, np.float64: 1e-9}[dtype]
-        for name, args in {
-            "poisson": (1e6,),
-            "gamma": (1e6,),
-            "binom": (2e6, 0.5),
-            "nbinom": (1e6, 0.5),
-            "betabinom": (2e6, 1e5, 1e5),
-            "beta": (3e6, 2e6),
-            "t": (1e7,),
-        }.items():
-            x = k / dtype(5e6) * dtype(3) if name == "beta" else k
-            fun = functions(name)[
-                functions(name).index("pmf" if "pmf" in functions(name) else "pdf") - 1
-            ]
-            want = reference(name, fun, [x, *np.asarray(args, dtype)])
-            got = np.asarray(getattr(getattr(stats, name), fun)(x, *args))
-            rare = np.isneginf(want) & (got < -745) & np.isfinite(got)  # SciPy's underflow
-            np.testing.assert_allclose(got, np.where(rare, got, want), tol, tol, err_msg=name)
+        x = k / dtype(5e6) * dtype(3) if name == "beta" else k
+        fun = functions(name)[
+            functions(name).index("pmf" if "pmf" in functions(name) else "pdf") - 1
+        ]
+        want = reference(name, fun, [x, *args])
+        got = np.asarray(getattr(getattr(stats, name), fun)(x, *LARGE_PARAMETERS[name]))
+        rare = np.isneginf(want) & (got < -745) & np.isfinite(got)  # SciPy's underflow
+        np.testing.assert_allclose(got, np.where(rare, got, want), tol, tol)
 
 
 # --- the interface --------------------------------------------------------------------------
@@ -261,9 +266,12 @@ def test_location_and_scale():
     x, loc, scale = np.float32([1.5, 2.0, 7.0])[:, None], np.float32([0.5, 1.0]), np.float32(2.0)
     for name in ("norm", "gamma", "cauchy"):
         shape = (2.5,) if name == "gamma" else ()
-        for fun in set(functions(name)) - QUANTILES:
+        funs = sorted(set(functions(name)) - QUANTILES)
+        call = lambda x, loc, scale, name=name, shape=shape, funs=funs: [
+            getattr(getattr(stats, name), fun)(x, *shape, scale=scale, loc=loc) for fun in funs
+        ]
+        for fun, got in zip(funs, jit(call)(x, loc, scale), strict=True):
             want = reference(name, fun, [x, *map(np.float32, shape), loc, scale])
-            got = getattr(getattr(stats, name), fun)(x, *shape, scale=scale, loc=loc)
             np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
     np.testing.assert_allclose(stats.norm.ppf(0.975, 1.0, 2.0), 4.919928, rtol=1e-6)
     np.testing.assert_allclose(
@@ -344,12 +352,23 @@ def every_function(name):
     return fun, (0.3, x, *shapes)
 
 
-@pytest.mark.sample(one_in=15)
-@pytest.mark.parametrize("name", INNER)
+# One program would repeat the incomplete gamma and beta functions in each function made of them.
+# Their operations one by one take ten times as long as a program of another distribution.
+BY_OPERATION = ("beta", "gamma", "truncnorm")
+
+
+@pytest.mark.sample(one_in=6)
+@pytest.mark.parametrize("name", [name for name in INNER if name not in BY_OPERATION])
 def test_derivatives(name):
-    # one program would repeat incomplete gamma and beta functions in each function made of them
     with enable_x64():
-        check_slopes(*every_function(name), compiled=name not in ("beta", "gamma", "truncnorm"))
+        check_slopes(*every_function(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BY_OPERATION)
+def test_derivatives_by_operation(name):
+    with enable_x64():
+        check_slopes(*every_function(name), compiled=False)
 
 
 @pytest.mark.slow
