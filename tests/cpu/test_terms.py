@@ -197,7 +197,9 @@ def test_means_and_cotangents(names, rng):
     with config.scope(native=False):
         plain = jit(run)(*given)
     for x, p, y in zip(got, plain, want, strict=True):
-        least = 4 * np.abs(np.asarray(p, np.float64) - pack(y)).max()
+        # at the tests' level of optimization, XLA of jaxlib 0.12 makes some elements NaN and inf
+        errors = np.abs(np.asarray(p, np.float64) - pack(y))
+        least = 4 * errors[np.isfinite(errors)].max()
         np.testing.assert_allclose(x, pack(y), rtol=2e-5, atol=max(least, 2e-6))
 
 
