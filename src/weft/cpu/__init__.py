@@ -7,5 +7,14 @@ program is first compiled for a CPU, and those that few programs need when one n
 
 from weft.util import import_lazily
 
-MODULES = ("flags", "kernels", "matrices", "passes", "plain_call", "row_programs", "scope")
+MODULES = (
+    "attention",
+    "flags",
+    "kernels",
+    "matrices",
+    "passes",
+    "plain_call",
+    "row_programs",
+    "scope",
+)
 __getattr__, __dir__ = import_lazily(__name__, {f"weft.cpu.{name}": "" for name in MODULES})

@@ -85,9 +85,9 @@ GRADIENT = Role.QUERIES, Role.KEYS, Role.VALUES  # in the order of the kernel's 
 
 
 class Factor(NamedTuple):
-    """An operand of a product, and its axes in an order: those of the stack, rows, features.
+    """An operand of a product, and its axes in an order: axes of the stack, rows, features.
 
-    Queries may have several axes of rows, such as those of a group that shares keys.
+    Queries may have several axes of rows, such as the axis of a group that shares keys.
     """
 
     atom: Atom
@@ -109,7 +109,7 @@ class Use(NamedTuple):
       product: the product that is the cotangent of the weights; None where it is not read.
       times: what the cotangents of scores are multiplied by.
       factor: the operand besides the weights or the cotangents of scores.
-      order: for each axis of the product, its place among those of the stack, rows and features.
+      order: for each axis of the product, its place in the order stack, rows, features.
     """
 
     role: Role

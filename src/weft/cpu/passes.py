@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from weft import cpu
 from weft.core.jaxpr import Jaxpr
-from weft.cpu.attention import fuse_attention
 from weft.cpu.chains import fuse_chains
 from weft.cpu.clusters import fuse_clusters
 from weft.cpu.flattening import flatten_rows
@@ -13,15 +13,24 @@ from weft.cpu.forms import choose_forms
 from weft.cpu.pairs import pair_products
 from weft.cpu.rounding import round_to_bfloat16
 from weft.cpu.scope import Target
+from weft.cpu.survey import survey_program
 from weft.optimize.passes import write_dump
 from weft.options import config
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import drop_dead_code
 
+
+def fuse_written_attention(jaxpr: Jaxpr, target: Target) -> Jaxpr:
+    """Fuse attention, which has two products. Its modules are imported for programs that do."""
+    if survey_program(jaxpr).products < 2:
+        return jaxpr
+    return cpu.attention.fuse_attention(jaxpr, target)
+
+
 # Each pass takes a program and its target, and returns a program that computes the same.
 PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
     fuse_clusters,
-    fuse_attention,
+    fuse_written_attention,
     choose_forms,
     pair_products,
     fuse_chains,

@@ -31,7 +31,7 @@ MAX_FEW_ELEMENTS = 256  # of an array that is added up once, and of one added up
 MAX_FEW_IN_LOOP = 8
 # Operations that take as long as several sums and products.
 SLOW = frozenset(f"stablehlo.{name}" for name in ("divide", "remainder", "rsqrt", "sqrt"))
-# Reductions by other operations than sums, those in an order, and those of windows.
+# Reductions by other operations than sums, reductions in an order, and reductions of windows.
 UNROLLED = frozenset(
     (
         Form.ARG_EXTREMUM,
