@@ -181,7 +181,8 @@ def fuse_attention(jaxpr: Jaxpr, target: Target) -> Jaxpr:
 
     A profile shows operations one by one, so nothing is fused if operations are named.
     """
-    if not target.native or target.located or survey_program(jaxpr).products < 2:
+    found = survey_program(jaxpr)
+    if not target.native or target.located or found.products < 2 or not found.has_exp:
         return jaxpr
     flat = inline_calls(jaxpr, True)
     if flat is not jaxpr:  # a jitted function and its gradient are two functions

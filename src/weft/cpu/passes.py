@@ -21,8 +21,9 @@ from weft.passes.dce import drop_dead_code
 
 
 def fuse_written_attention(jaxpr: Jaxpr, target: Target) -> Jaxpr:
-    """Fuse attention, which has two products. Its modules are imported for programs that do."""
-    if survey_program(jaxpr).products < 2:
+    """Fuse attention. Its modules are imported for programs with what it is made of."""
+    found = survey_program(jaxpr)
+    if found.products < 2 or not found.has_exp:
         return jaxpr
     return cpu.attention.fuse_attention(jaxpr, target)
 

@@ -12,6 +12,7 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, held_jaxprs, memo_jaxpr, s
 from weft.cpu.scope import CALLED
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import BF16
+from weft.primitives.transcendental import exp_p
 
 NUMBERS = frozenset((float, int))
 # The forms of functions of each element that take far longer than a product.
@@ -29,6 +30,7 @@ class Survey(NamedTuple):
       folds_nan: such a value may reach a function.
       reduces: there is an operation of a form in `CALLED`, such as a product of matrices, or a sum.
       products: how many equations are products of matrices.
+      has_exp: there is an exponential function, as in a softmax.
     """
 
     functions: int
@@ -36,12 +38,13 @@ class Survey(NamedTuple):
     folds_nan: bool
     reduces: bool
     products: int
+    has_exp: bool
 
 
 @memo_jaxpr
 def survey_program(jaxpr: Jaxpr) -> Survey:
     """Return the facts of a program."""
-    functions, folds_nan, reduces, products = 0, False, False, 0
+    functions, folds_nan, reduces, products, has_exp = 0, False, False, 0, False
     shown: set[Var] = set()  # what may be computed from a value that is known to be NaN
     for eqn in jaxpr.eqns:
         prim = eqn.primitive
@@ -51,6 +54,8 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
         elif form in CALLED:
             reduces = True
             products += form is Form.PRODUCT
+        elif prim is exp_p:
+            has_exp = True
         elif isinstance(prim, Elementwise) and prim.formulas:
             formula = prim.formulas.get(eqn.outvars[0].aval.dtype)
             functions += formula is not None and formula.least > 0
@@ -67,12 +72,13 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
                 shows = shows or held.shows_nan
                 reduces = reduces or held.reduces
                 products += held.products
+                has_exp = has_exp or held.has_exp
             folds_nan = folds_nan or shows or reached
         elif (shows or reached) and form in FUNCTIONS:
             folds_nan = True
         if shows or reached:
             shown.update(eqn.outvars)
-    return Survey(functions, bool(shown), folds_nan, reduces, products)
+    return Survey(functions, bool(shown), folds_nan, reduces, products, has_exp)
 
 
 @memo_jaxpr
