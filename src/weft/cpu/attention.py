@@ -20,9 +20,10 @@ from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Var, memo_jaxpr, origin_of, variables_in
 from weft.core.primitive import Body
 from weft.cpu.calls import call_kernel, kernel_equation
-from weft.cpu.elements import chooses_by_element, fills_with_number
+from weft.cpu.elements import chooses_by_element
+from weft.cpu.opcodes import is_instruction
 from weft.cpu.rewriting import Reading, Rewriter, replace_bodies, stage_replacement, write_equation
-from weft.cpu.scope import Scope, Target
+from weft.cpu.scope import Scope, Target, find_repeated
 from weft.cpu.survey import survey_program
 from weft.cpu.symmetry import drop_transpose, read_sides
 from weft.cpu.terms import (
@@ -33,7 +34,6 @@ from weft.cpu.terms import (
     are_close,
     find_source,
     invert_terms,
-    is_instruction,
     multiply_terms,
     of_symbol,
     pull_terms,
@@ -388,10 +388,8 @@ def find_product(atom: Atom, maker: Callable) -> tuple[Eqn, list[tuple[Atom, boo
 
 def find_scalar(atom: Atom, maker: Callable) -> Atom | None:
     """Return the number that a value is or repeats; None if it has several numbers."""
-    eqn = maker(atom)
-    if eqn is not None and fills_with_number(eqn):
-        (atom,) = eqn.invars
-    return None if atom.aval.shape else atom
+    repeated = find_repeated(atom, maker)
+    return None if repeated.aval.shape else repeated
 
 
 def find_compact(atom: Atom, maker: Callable) -> tuple[Atom, Sequence[int]]:

@@ -16,11 +16,11 @@ from weft.core.aval import ShapedArray
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.calls import call_kernel
-from weft.cpu.elements import chooses_by_element, fills_with_number
+from weft.cpu.elements import chooses_by_element
 from weft.cpu.formula import apply_formula
 from weft.cpu.kernels import call_native
 from weft.cpu.rewriting import Reading, Replacement, rewrite_program, stage_replacement
-from weft.cpu.scope import MAX_SHORT, Scope, Target
+from weft.cpu.scope import MAX_SHORT, Scope, Target, find_repeated
 from weft.passes.dce import drop_dead_code
 from weft.passes.inline import rename_atoms
 from weft.primitives.dot import Precision, dot_general
@@ -328,8 +328,7 @@ def solve_both_sides(low: Any, x: Any) -> list:
 
 def read_number(atom: Atom, makers: dict[Var, Eqn]) -> Atom:
     """Return the number that an equation repeats to compute an atom; else the atom."""
-    maker = None if isinstance(atom, Literal) else makers.get(atom)
-    return maker.invars[0] if maker is not None and fills_with_number(maker) else atom
+    return atom if isinstance(atom, Literal) else find_repeated(atom, makers.get)
 
 
 def is_solution(maker: Eqn | None) -> bool:

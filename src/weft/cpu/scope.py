@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,12 +147,22 @@ class Scope:
 
     def find_repeated(self, atom: Atom) -> Atom:
         """Return the number that an operand repeats; the operand if it repeats none."""
-        maker = self.maker(atom)
-        return maker.invars[0] if maker is not None and fills_with_number(maker) else atom
+        return find_repeated(atom, self.maker)
 
     def is_argument(self, atom: Atom) -> bool:
         """Return True if an operand is an argument of the compiled function, not computed in it."""
         return type(atom) is not Literal and atom in self.arguments
+
+
+def find_repeated(atom: Atom, maker: Callable[[Any], Eqn | None]) -> Atom:
+    """Return the number that a value repeats; the value if it repeats none.
+
+    Args:
+      atom: the value.
+      maker: gives the equation that computes a value; None if there is none.
+    """
+    eqn = maker(atom)
+    return eqn.invars[0] if eqn is not None and fills_with_number(eqn) else atom
 
 
 def is_light(jaxpr: Jaxpr, target: Target) -> bool:

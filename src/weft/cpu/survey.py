@@ -9,6 +9,7 @@ from weft import dtypes
 from weft.core.facts import Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, held_jaxprs, memo_jaxpr, subjaxprs
+from weft.cpu.opcodes import is_instruction
 from weft.cpu.scope import CALLED
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import BF16
@@ -54,11 +55,11 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
         elif form in CALLED:
             reduces = True
             products += form is Form.PRODUCT
-        elif prim is exp_p:
-            has_exp = True
         elif isinstance(prim, Elementwise) and prim.formulas:
             formula = prim.formulas.get(eqn.outvars[0].aval.dtype)
             functions += formula is not None and formula.least > 0
+        elif form in FUNCTIONS:
+            has_exp = has_exp or is_instruction(prim, exp_p)
         reached = bool(shown) and any([a in shown for a in eqn.invars if type(a) is not Literal])
         shows = False
         for a in eqn.invars:
