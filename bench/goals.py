@@ -467,7 +467,8 @@ GROUPS = {
     "model": "Compiled training steps and other whole programs.",
     "op": "One large operation each, compiled.",
     "programs/cold": "The first call of each program at its smallest size in a new process, with "
-    "nothing on disk: tracing, compiling and running, without the import of the package.",
+    "nothing on disk: tracing, compiling and running. The process has imported the package before, "
+    "and compiled `x + 1`, so that XLA's compiler has started.",
     "programs/warm": "The same in a process that finds on disk what the first one has compiled.",
     "programs/small": "Running: calls of the compiled program at its smallest size.",
     "programs/medium": "Running at the middle size.",
