@@ -259,7 +259,7 @@ def find_logarithm(x: Terms) -> Terms | None:
 
 def is_instruction(prim: Primitive, *wanted: Instruction) -> bool:
     """Return True if a primitive is computed by one of some instructions."""
-    return not {find_instruction(prim)}.isdisjoint(wanted)
+    return find_instruction(prim) in wanted
 
 
 def combine_terms(prim: Primitive, values: Sequence[Terms | None]) -> Terms | None:
