@@ -221,6 +221,15 @@ ROWS = {
     "sum": (lambda x, g: jnp.sum(jnp.exp(x), -1), lambda x, g: np.exp(x).sum(-1)),
     "mean": (lambda x, g: jnp.mean(x, -1), lambda x, g: x.mean(-1)),
     "var": (lambda x, g: jnp.var(x, -1), lambda x, g: x.var(-1)),
+    "norm of rows": (
+        lambda x, g: jnp.linalg.norm(x, axis=-1),
+        lambda x, g: np.linalg.norm(x, axis=-1),
+    ),
+    "distance": (lambda x, g: jnp.sum(jnp.square(x - g), -1), lambda x, g: ((x - g) ** 2).sum(-1)),
+    "to the mean": (
+        lambda x, g: jnp.sum(jnp.square(jnp.mean(x, -1, keepdims=True) - x), -1),
+        lambda x, g: x.var(-1) * x.shape[-1],
+    ),
     "weighed": (lambda x, g: jnp.sum(x * g, -1), lambda x, g: (x * g).sum(-1)),
     "less the last": (lambda x, g: g - x, lambda x, g: g - x),
 }
@@ -376,3 +385,19 @@ def test_nan_in_rows(dtype):
     found = np.asarray(weft.jit(nn.softmax)(x)).astype(np.float64)
     assert np.isnan(found[[3, 4, 5]]).any(1).all() and not np.isnan(found[6:]).any()
     assert found[6, 7] == 0
+
+
+@pytest.mark.parametrize("size", [64, 65, 71, 79, 80, 127, 1000, 4095, 4096])
+@pytest.mark.parametrize("dtype", [F16, BF16, np.dtype(np.float32)], ids=lambda d: d.name)
+def test_sums_of_squares_of_rows(dtype, size):
+    """Variances far from zero, and rows with infinities, NaN and one value only."""
+    x = (draw(dtype, max(4, 2000 // size), size) + np.asarray(50, dtype)).astype(dtype)
+    x[0, size // 2], x[1, -1], x[2, 0], x[3] = np.nan, np.inf, -np.inf, dtype.type(3)
+    assert is_called(lambda x: jnp.var(x, -1), x)
+    u = widen(x)
+    with np.errstate(invalid="ignore"):
+        wants = u.var(-1), np.sqrt((u * u).sum(-1))
+    funs = lambda x: jnp.var(x, -1), lambda x: jnp.linalg.norm(x, axis=-1)
+    for fun, want in zip(funs, wants, strict=True):
+        found = widen(weft.jit(fun)(x))
+        np.testing.assert_allclose(found, want, rtol=2 * float(ml_dtypes.finfo(dtype).eps))

@@ -302,6 +302,43 @@ def test_layers_one_after_another(rng):
     np.testing.assert_allclose(got, (up - down) / 2e-6, rtol=1e-4)
 
 
+# scores of operands that all have axes of 8: a number, a vector, an array of all pairs, a mask
+ALIKE = {
+    "times": lambda s, n, *_: s * n,
+    "divided": lambda s, n, *_: s / n,
+    "added": lambda s, n, v, a, m: s + a,
+    "subtracted": lambda s, n, v, a, m: s - a,
+    "of rows": lambda s, n, v, a, m: s + v[:, None],
+    "of keys": lambda s, n, v, a, m: s + v,
+    "of heads": lambda s, n, v, a, m: s + v[:, None, None],
+    "masked": lambda s, n, v, a, m: jnp.where(m, s, -1e9),
+    "others masked": lambda s, n, v, a, m: jnp.where(m, -1e9, s),
+    "masked of heads": lambda s, n, v, a, m: jnp.where(m[:, None], s, -1e9),
+}
+
+
+def test_layers_that_have_operands_of_one_type(rng):
+    """Layers of one program share programs only where they do the same with their operands."""
+    q, k, v, ct, pairs = rng.standard_normal((5, 8, 8, 8, 8)).astype(np.float32)
+    more = [np.float32(0.4), pairs[0, 0, 0], pairs, rng.random((8, 8)) < 0.7]
+    turned = lambda weigh, q, k, v: by_matmul(weigh, jnp.swapaxes(q, 1, 2), k, v)
+    rows = [(f, attend) for f in ALIKE.values() for attend in (by_matmul, turned, by_einsum)]
+
+    def layer(f, attend, xs, more):
+        one = lambda *xs: attend(lambda s: divided(f(s, *more)), *xs)
+        y, pull = vjp(one, *xs)
+        return y, *pull(ct)
+
+    every = jit(lambda xs, more: [layer(*row, xs, more) for row in rows])
+    assert calls(every, (q, k, v), more) == 2 * len(rows)
+    found = every((q, k, v), more)
+    with config.scope(native=False):
+        wanted = every((q, k, v), more)
+    for got, want in zip(found, wanted, strict=True):
+        for x, y in zip(got, want, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-4)
+
+
 def test_gradient_with_numbers_that_are_not_finite(rng):
     """Rows that have NaN without the kernel have it with the kernel."""
     q, k, v, ct = draw(rng)

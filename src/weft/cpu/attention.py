@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,14 @@ from weft.core.primitive import Body
 from weft.cpu.calls import call_kernel, kernel_equation
 from weft.cpu.elements import chooses_by_element
 from weft.cpu.opcodes import is_instruction
-from weft.cpu.rewriting import Reading, Rewriter, replace_bodies, stage_replacement, write_equation
+from weft.cpu.rewriting import (
+    Reading,
+    Rewriter,
+    rename_operands,
+    replace_bodies,
+    stage_replacement,
+    write_equation,
+)
 from weft.cpu.scope import Scope, Target, find_repeated
 from weft.cpu.survey import survey_program
 from weft.cpu.symmetry import drop_transpose, read_sides
@@ -225,16 +232,19 @@ def find_attention(jaxpr: Jaxpr, maker: Callable, places: Mapping[Any, int]) -> 
       maker: gives the equation that computes a value; None if there is none.
       places: the numbers of these equations.
     """
+    powers = {p for p in {e.primitive for e in jaxpr.eqns} if is_instruction(p, exp_p)}
     readers = {
         aval.shape: Reader(maker, math.prod(aval.shape[:-1]), aval.shape[-1])
-        for eqn in jaxpr.eqns
-        if is_instruction(eqn.primitive, exp_p)
+        for eqn in (jaxpr.eqns if powers else ())
+        if eqn.primitive in powers
         and (aval := eqn.outvars[0].aval).ndim >= 2
         and type(aval.size) is int
     }
+    sizes = {math.prod(shape) for shape in readers}
     groups: dict[Atom, list[Use]] = {}
     for place, eqn in enumerate(jaxpr.eqns if readers else ()):
-        if eqn.primitive.form is Form.PRODUCT:
+        of_form = eqn.primitive.form is Form.PRODUCT
+        if of_form and not sizes.isdisjoint([a.aval.size for a in eqn.invars]):
             use = find_use(eqn, place, maker, readers)
             if use is not None:
                 groups.setdefault(use.scores, []).append(use)
@@ -514,10 +524,19 @@ class Writer:
 
     Attributes:
       made: the kernel's results for the products of `written`.
+      staged: the programs that writers share, by what tells them apart: layers are alike.
     """
 
-    def __init__(self, written: Written, maker: Callable, scope: Scope, new: dict[Var, Atom]):
+    def __init__(
+        self,
+        written: Written,
+        maker: Callable,
+        scope: Scope,
+        new: dict[Var, Atom],
+        staged: dict[Hashable, Jaxpr],
+    ):
         self.written, self.maker, self.scope, self.new = written, maker, scope, new
+        self.staged = staged
         self.layout = find_layout(written.factors)
         self.operands: list[Atom] = []
         self.results: list[Var] = []
@@ -527,13 +546,15 @@ class Writer:
         """Write what belongs in front of an equation."""
         written = self.written
         if place == written.place:
-            self.operands = self.inline(eqn, self.prepare, written.list_atoms(self.maker))
+            atoms = written.list_atoms(self.maker)
+            self.operands = self.inline(eqn, self.prepare, atoms, *self.describe())
             q = self.operands[0].aval.shape
             self.results = self.call(eqn, [q, (2, *q[:3]) if written.gradient_place >= 0 else (0,)])
             self.made[Role.MEANS] = self.results[0]
         if place == written.gradient_place:
-            pack = lambda x: [self.layout.pack(x, written.factors[3])]
-            cotangent = self.inline(eqn, pack, [written.factors[3].atom])
+            factor = written.factors[3]
+            pack = lambda x: [self.layout.pack(x, factor)]
+            cotangent = self.inline(eqn, pack, [factor.atom], factor.axes)
             self.operands = [*self.operands, *self.results, *cotangent]
             avals = zip(GRADIENT, self.operands, strict=False)
             shapes = [a.aval.shape if role in written.uses else (0,) for role, a in avals]
@@ -541,13 +562,30 @@ class Writer:
 
     def write_result(self, eqn: Eqn, use: Use) -> None:
         """Write the result of a product that the kernel has computed."""
+        atoms = [self.made[use.role]]
         unpack = lambda x: [self.layout.unpack(x, use)]
-        write_equation(eqn, Reading(unpack, [self.made[use.role]]), self.scope, self.new)
+        body = self.stage(unpack, atoms, use.role, use.order)
+        write_equation(eqn, Reading(body, atoms), self.scope, self.new)
 
-    def inline(self, eqn: Eqn, fun: Callable, atoms: Sequence[Atom]) -> list[Atom]:
+    def stage(self, fun: Callable, atoms: Sequence[Atom], *key: Hashable) -> Jaxpr:
+        """Return a function of atoms as a program; functions differ by layout, types and `key`."""
+        found = (*key, self.layout, *[a.aval for a in atoms])
+        if found not in self.staged:
+            self.staged[found] = stage_replacement(fun, atoms, "attention")
+        return self.staged[found]
+
+    def describe(self) -> list[Hashable]:
+        """Return what `prepare` depends on, besides the layout and the types of its operands."""
+        scores, dims = self.written.scores, lambda a: tuple(find_compact(a, self.maker)[1])
+        bias = None if scores.bias is None else (dims(scores.bias[0]), scores.bias[1])
+        mask = None if scores.mask is None else (dims(scores.mask), scores.keeps)
+        axes = [f.axes for f in self.written.factors[:3]]
+        return [*axes, bias, mask, *[divides for _, divides in scores.scales]]
+
+    def inline(self, eqn: Eqn, fun: Callable, atoms: Sequence[Atom], *key: Hashable) -> list[Atom]:
         """Write a function of atoms; return its results."""
         atoms = rename_atoms(atoms, self.new)
-        body = stage_replacement(fun, atoms, "attention")
+        body = self.stage(fun, atoms, *key)
         outs = [Var(a.aval) for a in body.outvars]
         eqn = eqn.replace(outvars=outs)
         write_equation(eqn, Reading(body, atoms), self.scope, self.new)
@@ -592,7 +630,8 @@ def write_attention(
     """Return a program that calls the kernel for some attention that is written by operations."""
     scope = Scope(target, (), jaxpr, False, False, Rewriter(keep_equation, target))
     new: dict[Var, Atom] = {}
-    writers = [Writer(w, maker, scope, new) for w in found]
+    staged: dict[Hashable, Jaxpr] = {}
+    writers = [Writer(w, maker, scope, new, staged) for w in found]
     starts: dict[int, list[Writer]] = {}
     uses: dict[int, tuple[Writer, Use]] = {}
     for writer in writers:
@@ -606,7 +645,7 @@ def write_attention(
             writer, use = uses[place]
             writer.write_result(eqn, use)
         else:
-            scope.eqns.append(eqn.replace(invars=rename_atoms(eqn.invars, new)) if new else eqn)
+            scope.eqns.append(rename_operands(eqn, new))
     outvars = rename_atoms(jaxpr.outvars, new)
     return jaxpr.replace(outvars=outvars, eqns=scope.eqns)
 

@@ -49,6 +49,7 @@ class Own(enum.Enum):
       so on, `yes` is a scalar too.
     - POWER_OF: x**y of a scalar x. ZETA_SINGLE: zeta to the digits of float32.
     - REDUCE_SUM, REDUCE_MAX: of a row. SPREAD: one element for each row on all of the row.
+    - REDUCE_SQUARES(x, y): the sum of `(y - x)**2` of a row y, for one element x for each row.
 
     Those of programs on 16-bit floats, which compute in float32:
 
@@ -83,6 +84,7 @@ class Own(enum.Enum):
     CHOOSE_GE, CHOOSE_LT, CHOOSE_LE = (83, 4), (84, 4), (85, 4)
     REPLACE_EQ, REPLACE_NE, REPLACE_GT = (86, 4), (87, 4), (88, 4)
     REPLACE_GE, REPLACE_LT, REPLACE_LE = (89, 4), (90, 4), (91, 4)
+    REDUCE_SQUARES = 92, 2
 
 
 # What a step computes: an instruction of the kernel's own, or a primitive; or the number of either.
@@ -111,7 +113,7 @@ def find_instruction(prim: Primitive) -> Instruction | None:
 
 def is_instruction(prim: Primitive, *wanted: Instruction) -> bool:
     """Return True if a primitive is computed by one of some instructions."""
-    return not {find_instruction(prim)}.isdisjoint(wanted)
+    return find_instruction(prim) in wanted
 
 
 def cheap_instruction(prim: Primitive) -> Instruction | None:

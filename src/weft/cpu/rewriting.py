@@ -86,9 +86,7 @@ def rewrite_program(
     new: dict[Var, Atom] = {}
     eqns = scope.eqns
     for old in jaxpr.eqns:
-        eqn = old
-        if new and any([a in new for a in old.invars if type(a) is not Literal]):
-            eqn = old.replace(invars=rename_atoms(old.invars, new))
+        eqn = rename_operands(old, new)
         found = choose(eqn, scope)
         if found is None and eqn.primitive.memoize_type:  # as most are
             eqns.append(eqn)
@@ -100,6 +98,13 @@ def rewrite_program(
     if new:
         return jaxpr.replace(outvars=rename_atoms(jaxpr.outvars, new), eqns=eqns)
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
+
+
+def rename_operands(eqn: Eqn, new: dict[Var, Atom]) -> Eqn:
+    """Return an equation that reads the atoms that its operands are now."""
+    if new and any([a in new for a in eqn.invars if type(a) is not Literal]):
+        return eqn.replace(invars=rename_atoms(eqn.invars, new))
+    return eqn
 
 
 def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[Var, Atom]) -> None:

@@ -56,7 +56,7 @@ EXACT = frozenset((ops.abs_p, Own.ROUND_BFLOAT16, ops.max_p, ops.min_p))
 # Instructions on 16-bit floats: those on bits, which may follow each other, and others.
 BITWISE = frozenset((ops.abs_p, ops.neg_p, ops.max_p, ops.min_p))
 DIRECT = frozenset((ops.add_p, ops.sub_p, ops.mul_p))
-JOINING = Own.REDUCE_SUM, Own.REDUCE_MAX
+JOINING = Own.REDUCE_SUM, Own.REDUCE_MAX, Own.REDUCE_SQUARES
 ROUNDING = {F16: Own.ROUND_FLOAT16, BF16: Own.ROUND_BFLOAT16}
 SCALAR, PER_ROW, SHARED_ROW, FULL = Kind
 
@@ -177,7 +177,7 @@ class RowPlan:
         """
         least = PER_ROW if self.row_size else SCALAR
         kind = FULL if full else max(least, *[x.kind for x in reads])
-        if kind >= SHARED_ROW and instruction is not Own.SPREAD:
+        if kind >= SHARED_ROW and instruction not in (Own.SPREAD, Own.REDUCE_SQUARES):
             reads = tuple([self.spread(x) for x in reads])
         reduces = instruction in JOINING
         out = self.new_value(PER_ROW if reduces else kind, dtype)
@@ -258,8 +258,21 @@ class RowPlan:
         keeps_nan = eqn.primitive.form is Form.EXTREMUM and eqn.params.get("nan") != "any"
         if not is_row or aval.size != self.size or keeps_nan:
             return None
-        sums = eqn.primitive.form is Form.SUM
-        return self.step(Own.REDUCE_SUM if sums else Own.REDUCE_MAX, self.spread(x), full=True)
+        if eqn.primitive.form is not Form.SUM:
+            return self.step(Own.REDUCE_MAX, self.spread(x), full=True)
+        root = self.find_reads(x, ops.mul_p)
+        if root and root[0] == root[1] and root[0].kind == FULL:  # a sum of squares
+            shift = self.find_reads(root[0], ops.sub_p)
+            spread = shift and self.find_reads(shift[1], Own.SPREAD)
+            if spread and shift[0].kind == FULL:
+                return self.step(Own.REDUCE_SQUARES, *spread, shift[0], full=True)
+            return self.step(Own.REDUCE_SQUARES, self.read_number(0.0), root[0], full=True)
+        return self.step(Own.REDUCE_SUM, self.spread(x), full=True)
+
+    def find_reads(self, x: Value, instruction: Instruction) -> Sequence[Value]:
+        """Return the operands of the step of an instruction that computes a value, if one does."""
+        made = [s for s in self.steps if s.out.number == x.number]
+        return made[0].reads if made and made[0].instruction == instruction else ()
 
     def compute(self, eqn: Eqn, xs: list[Value], full: bool) -> Value | None:
         """Write an operation on each element."""

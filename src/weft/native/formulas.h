@@ -365,14 +365,14 @@ WEFT_HERE void FoldHalves(T* x) {
   if constexpr (kWidth > 1) FoldHalves<kSum, kWidth / 2>(x);
 }
 // Joins vectors of a row, beginning with number `i`, to `kWidth` vectors: `kWidth` of them at a time.
-template <bool kSum, class From, class Change, int64_t kWidth>
-WEFT_HERE void JoinVectors(F* sums, const void* x, int64_t i, int64_t n) {
+template <bool kSum, class From, int64_t kWidth, class Change>
+WEFT_HERE void JoinVectors(F* sums, const void* x, int64_t i, int64_t n, const Change& change) {
   for (; i + kWidth <= n; i += kWidth) {
     for (int64_t k = 0; k < kWidth; ++k) {
-      sums[k] = Joined<kSum>(sums[k], Change::Made(ReadAt<From>(x, i + k)));
+      sums[k] = Joined<kSum>(sums[k], change.Made(ReadAt<From>(x, i + k)));
     }
   }
-  if constexpr (kWidth > 1) JoinVectors<kSum, From, Change, kWidth / 2>(sums, x, i, n);
+  if constexpr (kWidth > 1) JoinVectors<kSum, From, kWidth / 2>(sums, x, i, n, change);
 }
 struct Unchanged {
   static WEFT_HERE_MEMBER F Made(F x) { return x; }
@@ -393,24 +393,83 @@ WEFT_HERE From ReadRest(const void* x, int64_t count) {
   std::memcpy(to, static_cast<const char*>(x) + whole * kBytesEach, (count - whole) * kBytesEach);
   return rest;
 }
+template <class Change, class From>
+WEFT_HERE F MadeOfRest(const Change& change, From rest, int64_t) { return change.Made(rest); }
 // Any number of elements. The last vector of sums is added in float64, because its elements are the
 // largest terms.
-template <bool kSum, class From = F, class Change = Unchanged, int64_t kBytesEach = 4>
-WEFT_HERE_CALLED void JoinRow(const void* const* xs, void* out, int64_t count) {
+template <bool kSum, class From, int64_t kBytesEach, class Change>
+WEFT_HERE void JoinElements(const void* x, void* out, int64_t count, const Change& change) {
   constexpr int64_t kFloats = kBytes / 4, kElements = sizeof(From) / kBytesEach;
   // A zero that GCC does not know: it would write constants as `rep stos`, which takes 10 ns.
   F start = F{} + static_cast<float>(count >> 62), y = start;
-  if (!kSum || count % kElements) y = Change::Made(ReadRest<kSum, From, kBytesEach>(xs[0], count));
+  if (!kSum || count % kElements) {
+    y = MadeOfRest(change, ReadRest<kSum, From, kBytesEach>(x, count), count % kElements);
+  }
   if (!kSum) start = y;
   F sums[] = {y, start, start, start, start, start, start, start};
   double parts[kFloats];
-  JoinVectors<kSum, From, Change, 8>(sums, xs[0], 0, count / kElements);
+  JoinVectors<kSum, From, 8>(sums, x, 0, count / kElements, change);
   FoldHalves<kSum, 4>(sums);
   for (int64_t j = 0; j < kFloats; ++j) parts[j] = sums[0][j];
   FoldHalves<kSum, kFloats / 2>(parts);
   const float one = parts[0];
   for (int64_t j = 0; j < kFloats; ++j) y[j] = one;
   for (int64_t i = 0; i < 64 / kBytes; ++i) WriteAt(out, i, y);
+}
+template <bool kSum, class From = F, class Change = Unchanged, int64_t kBytesEach = 4>
+WEFT_HERE_CALLED void JoinRow(const void* const* xs, void* out, int64_t count) {
+  JoinElements<kSum, From, kBytesEach>(xs[0], out, count, Change());
+}
+
+// The vectors of elements in float32 that a vector read from a row holds.
+struct SinglesOf {
+  using From = F;
+  static constexpr int64_t kBytesEach = 4, kParts = 1;
+  static WEFT_HERE_MEMBER void Split(F x, F* parts) { parts[0] = x; }
+};
+struct HalvesOf {
+  using From = Packed;
+  static constexpr int64_t kBytesEach = 2, kParts = 1;
+  static WEFT_HERE_MEMBER void Split(Packed x, F* parts) { parts[0] = FromHalfEach::Made(x); }
+};
+struct BfloatsOf {
+  using From = W;
+  static constexpr int64_t kBytesEach = 2, kParts = 2;
+  static WEFT_HERE_MEMBER void Split(W x, F* parts) {
+    parts[0] = (F)(x << 16), parts[1] = (F)(x & ~0xFFFF);
+  }
+};
+// The squares of what elements differ from a number by.
+template <class Read>
+struct Deviations {
+  F from;
+  template <class From>
+  WEFT_HERE_MEMBER F Made(From x) const {
+    F parts[Read::kParts];
+    Read::Split(x, parts);
+    F d = parts[0] - from, sum = d * d;
+    if constexpr (Read::kParts == 2) d = parts[1] - from, sum += d * d;
+    return sum;
+  }
+};
+template <class Read, class From>
+WEFT_HERE F MadeOfRest(const Deviations<Read>& change, From rest, int64_t count) {
+  J place;
+  for (int64_t j = 0; j < kBytes / 4; ++j) place[j] = j * Read::kParts;
+  F parts[Read::kParts], sum = F{};
+  Read::Split(rest, parts);
+  for (int32_t k = 0; k < Read::kParts; ++k) {
+    const F d = place + k < static_cast<int32_t>(count) ? parts[k] - change.from : F{};
+    sum += d * d;
+  }
+  return sum;
+}
+// The sum of squares of what the elements of a row differ from a number of the row by.
+template <class Read>
+WEFT_HERE_CALLED void JoinDeviations(const void* const* xs, void* out, int64_t count) {
+  Deviations<Read> change;
+  for (int64_t j = 0; j < kBytes / 4; ++j) change.from[j] = *static_cast<const float*>(xs[0]);
+  JoinElements<true, typename Read::From, Read::kBytesEach>(xs[1], out, count, change);
 }
 WEFT_HERE_CALLED void Spread(const void* const* xs, void* out, int64_t count) {
   F y;
@@ -441,6 +500,9 @@ constexpr Kernel kFunctions[] = {
     WEFT_BLOCKS(ReduceSum, F, JoinRow<true>)
     WEFT_BLOCKS(ReduceMax, F, JoinRow<false>)
     WEFT_BLOCKS(Spread, F, Spread)
+    WEFT_BLOCKS(ReduceSquares, F, JoinDeviations<SinglesOf>)
+    {op::kReduceSquares, ffi::F16, ffi::F32, JoinDeviations<HalvesOf>, true},
+    {op::kReduceSquares, ffi::BF16, ffi::F32, JoinDeviations<BfloatsOf>, true},
     {op::kReduceSum, ffi::F16, ffi::F32, JoinRow<true, Packed, FromHalfEach, 2>, true},
     {op::kReduceSum, ffi::BF16, ffi::F32, (JoinRow<true, W, BfloatPairs<true>, 2>), true},
     {op::kReduceMax, ffi::F16, ffi::F32, JoinRow<false, Packed, FromHalfEach, 2>, true},

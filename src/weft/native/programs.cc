@@ -151,11 +151,17 @@ bool Program::Read(ffi::Span<const int64_t> code, ffi::RemainingArgs& xs, ffi::A
   return FitArrays(xs, y, starts) && FitSlots();
 }
 
-// Returns true if a step of this kind may read the value. A step on rows cannot read one element a
-// row, except where it broadcasts. A shared step reads shared values only.
-bool MayRead(Kind step, int64_t op, Kind value) {
-  if (IsShared(step)) return IsShared(value);
-  if (op == op::kReduceSum || op == op::kReduceMax) return step == Kind::kPerRow && value != Kind::kPerRow;
+bool Reduces(int64_t op) {
+  return op == op::kReduceSum || op == op::kReduceMax || op == op::kReduceSquares;
+}
+
+// Returns true if a step of this kind may read the value as its operand `i`. A step on rows cannot
+// read one element a row, except where it broadcasts. A shared step reads shared values only.
+bool MayRead(Kind step, int64_t op, int64_t i, Kind value) {
+  if (IsShared(step)) return IsShared(value) && !Reduces(op);
+  const bool of_row = value == Kind::kPerRow;
+  if (op == op::kReduceSquares && i == 0) return step == Kind::kPerRow && (of_row || value == Kind::kScalar);
+  if (Reduces(op)) return step == Kind::kPerRow && !of_row;
   if (op == op::kSpread) return step == Kind::kFull && value == Kind::kPerRow;
   return step == Kind::kFull ? value != Kind::kPerRow : value == Kind::kPerRow || value == Kind::kScalar;
 }
@@ -175,15 +181,19 @@ bool Program::AddStep(const int64_t* code) {
   if (!step.kernel.compute) step.kernel = FindFunction(op, from, to);
   step.kind = static_cast<Kind>(code[1]), step.slot = code[3], step.operands = count;
   step.width = ffi::ByteWidth(to);
-  step.reduces = op == op::kReduceSum || op == op::kReduceMax;
+  step.reduces = Reduces(op);
   step.reads_on = false;
   if (!step.kernel.compute || !is_slot(step.slot) || (IsShared(step.kind) && shared_ != count_)) return false;
   for (int64_t i = 0; i < count; ++i) {
     Value& x = values_[reads[i]];
     const int64_t width = ffi::ByteWidth(x.type);
     const bool in_memory = x.array >= 0 && x.kind == Kind::kFull;
-    if (x.type != (op == op::kSelectN && i == 0 ? ffi::PRED : from)) return false;
-    if (!MayRead(step.kind, op, x.kind) || (reads[i] == step.slot && width != step.width)) return false;
+    const bool first = i == 0;
+    const ffi::DataType wanted = first && op == op::kSelectN         ? ffi::PRED
+                                 : first && op == op::kReduceSquares ? ffi::F32
+                                                                     : from;
+    if (x.type != wanted) return false;
+    if (!MayRead(step.kind, op, i, x.kind) || (reads[i] == step.slot && width != step.width)) return false;
     step.reads[i] = {reads[i], width, x.array};
     if (in_memory) uses_[used_++] = {count_, i, x.array};
     step.reads_on = step.reads_on || (in_memory && !step.kernel.whole);
@@ -269,15 +279,18 @@ void Program::RunRow(int64_t first, int64_t count, char* memory, Call* calls) co
 }
 
 // Runs a step that reduces rows, or one that repeats an element along each row. The result may be in the
-// place of the operand, so that elements are repeated from the last row on. A reduction writes a group of
+// place of an operand, so that elements are repeated from the last row on. A reduction writes a group of
 // equal elements, so that those behind the last row are numbers of this program.
 void Program::RunByRow(const Step& step, const Call& call, int64_t rows) const {
-  const int64_t read = step.reads[0].width * (step.reduces ? row_ : 1);
+  const int64_t last = step.operands - 1;  // the operand that has rows
+  const int64_t read = step.reads[last].width * (step.reduces ? row_ : 1);
   const int64_t written = step.width * (step.reduces ? 1 : row_);
+  float ones[kGroup];  // of the other operand, one for each row
+  if (last) std::memcpy(ones, call.from[0], rows * sizeof(float));
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t r = step.reduces ? i : rows - 1 - i;
-    const void* const from = static_cast<const char*>(call.from[0]) + r * read;
-    call.compute(&from, call.to + r * written, row_);
+    const void* from[] = {&ones[r], static_cast<const char*>(call.from[last]) + r * read};
+    call.compute(from + (last ? 0 : 1), call.to + r * written, row_);
   }
 }
 
