@@ -10,6 +10,7 @@ from weft.cpu.chains import fuse_chains
 from weft.cpu.clusters import fuse_clusters
 from weft.cpu.flattening import flatten_rows
 from weft.cpu.forms import choose_forms
+from weft.cpu.groups import group_operations
 from weft.cpu.pairs import pair_products
 from weft.cpu.rounding import round_to_bfloat16
 from weft.cpu.scope import Target
@@ -37,6 +38,7 @@ PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
     fuse_chains,
     flatten_rows,
     round_to_bfloat16,
+    group_operations,
 )
 
 

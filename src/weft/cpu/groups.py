@@ -1,0 +1,294 @@
+"""Operations on small arrays that XLA compiles together, as one function of one thread.
+
+XLA 0.12 writes a loop for each fusion by its MLIR emitters and compiles it as a module of its own,
+in 15 to 30 ms even for a single number. It compiles a small while loop as one function instead, by
+its older emitter, which needs a tenth of that for each fusion. Here the equations between kernels,
+products and loops become a call that XLA treats like such a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray
+from weft.core.facts import Cost, Elements, Runs
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Var, memo_jaxpr
+from weft.core.primitive import Body, Primitive
+from weft.cpu.calls import CpuCall
+from weft.cpu.elements import FAMILIES
+from weft.cpu.rewriting import replace_bodies, running_bodies
+from weft.cpu.scope import Target
+from weft.passes.dce import with_equations
+from weft.passes.inline import rename_atoms
+from weft.primitives.layout import Iota
+from weft.primitives.slicing import Pad
+from weft.util import JAXLIB
+from weft.xla.lower import lower_jaxpr
+
+# Elements of an array of a group, and of a function such as exp in it. XLA computes larger ones by
+# several threads.
+MAX_ELEMENTS, MAX_FUNCTION_ELEMENTS = 16384, 4096
+SMALL_CALL = {"mhlo.frontend_attributes": '{inlineable = "false", xla_cpu_small_call = "true"}'}
+MARK = ShapedArray((), np.dtype(np.int32))
+
+
+class TupleType(NamedTuple):
+    """The type of a tuple of values in StableHLO."""
+
+    hlo: str
+
+
+class Group(Primitive):
+    """Call `jaxpr`, which XLA compiles as one function.
+
+    It stands only in programs that are about to be lowered for a CPU, so it has no derivative and
+    no batching.
+    """
+
+    name = "cpu_group"
+    memoize_type = False
+    multiple_results = True
+
+    def bodies(self, params):
+        jaxpr = params["jaxpr"]
+        return [Body(jaxpr, "jaxpr", Runs.ONCE, range(len(jaxpr.invars)))]
+
+    def abstract_eval(self, *avals, jaxpr):
+        return jaxpr.out_avals
+
+    def lower(self, hlo, *args, jaxpr):
+        """Write a function of one tuple, and its call.
+
+        XLA ends the process where such a function reads none of its operands, which XLA may find
+        out later than we do. So the tuple also holds a number that is returned.
+        """
+        mark = hlo.op("stablehlo.constant", [], [MARK], value="dense<0> : tensor<i32>")
+        avals = [x.aval for x in (*args, *mark)]
+        whole = TupleType(f"tuple<{', '.join(a.hlo for a in avals)}>")
+
+        def write(operands: Any) -> list:
+            *inner, mark = (
+                hlo.op("stablehlo.get_tuple_element", [operands], [a], index=f"{i} : i32")[0]
+                for i, a in enumerate(avals)
+            )
+            return [*lower_jaxpr(hlo, jaxpr, inner), mark]
+
+        name = hlo.function("group", [whole], write)
+        operands = hlo.op("stablehlo.tuple", [*args, *mark], [whole])
+        return hlo.call(name, operands, [*jaxpr.out_avals, MARK], SMALL_CALL)[:-1]
+
+
+group_p = Group()
+
+
+def group_operations(jaxpr: Jaxpr, target: Target) -> Jaxpr:
+    """Return a program whose operations on small arrays are in groups."""
+    if JAXLIB < (0, 12) or not target.kernels or target.devices or target.located:
+        return jaxpr
+    return group_program(jaxpr)
+
+
+@memo_jaxpr
+def group_program(jaxpr: Jaxpr) -> Jaxpr:
+    """Group the operations of a program, and of programs that it holds."""
+    if jaxpr.effects:
+        return jaxpr
+    eqns = [*map(group_bodies, jaxpr.eqns)]
+    joins = [*map(joins_group, eqns)]
+    if any(j and not views_operand(e) for j, e in zip(joins, eqns, strict=True)):
+        eqns = Grouping(jaxpr, eqns, joins).write()
+    return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
+
+
+def group_bodies(eqn: Eqn) -> Eqn:
+    """Group the operations of the programs that an equation holds.
+
+    XLA compiles a loop without kernels and products of matrices as one function itself. Where a
+    loop reads and stacks slices of arrays, XLA computes the slices where they are read and written.
+    """
+    if eqn.primitive.memoize_type:
+        return eqn
+    params = eqn.params
+    carry = params.get("num_carry")
+    if carry is not None and (
+        len(eqn.outvars) > carry or len(eqn.invars) > params["num_consts"] + carry
+    ):
+        return eqn
+
+    def group(body: Body) -> Jaxpr:
+        looping = body.runs is Runs.LOOP
+        if body.runs is Runs.CONDITION or (looping and not calls_functions(body.jaxpr)):
+            return body.jaxpr
+        return group_program(body.jaxpr)
+
+    return replace_bodies(eqn, group)
+
+
+@memo_jaxpr
+def calls_functions(jaxpr: Jaxpr) -> bool:
+    """Return True if a program has a product of two matrices, or calls a kernel."""
+    for eqn in jaxpr.eqns:
+        prim = eqn.primitive
+        if isinstance(prim, CpuCall):
+            return True
+        # XLA writes the loops of a product with a vector itself
+        if prim.cost is Cost.CONTRACTION and sum(n != 1 for n in eqn.outvars[0].aval.shape) > 1:
+            return True
+        if not prim.memoize_type and any(calls_functions(b.jaxpr) for b in running_bodies(eqn)):
+            return True
+    return False
+
+
+def joins_group(eqn: Eqn) -> bool:
+    """Return True if an equation may be part of a group."""
+    prim = eqn.primitive
+    moves = prim.elements is Elements.MOVED and prim.cost in (Cost.FREE, Cost.JOIN)
+    if not (moves or isinstance(prim, (*FAMILIES, Iota, Pad))) or "lower" in vars(prim):
+        return False
+    if prim.cost is Cost.TRANSCENDENTAL and eqn.outvars[0].aval.size > MAX_FUNCTION_ELEMENTS:
+        return False
+    return prim.cost is not Cost.ITERATIVE and all(
+        fits_group(a.aval) for a in (*eqn.invars, *eqn.outvars)
+    )
+
+
+def fits_group(aval: ShapedArray) -> bool:
+    """Return True for a small array of numbers."""
+    dtype = aval.dtype
+    if dtypes.is_extended(dtype) or type(aval.size) is not int:
+        return False
+    usual = dtype.kind in "fiub" and (dtype.itemsize >= 4 or dtype.kind == "b")
+    return usual and aval.size <= MAX_ELEMENTS
+
+
+def views_operand(eqn: Eqn) -> bool:
+    """Return True if an equation gives elements of its operand in another order."""
+    prim = eqn.primitive
+    return (prim.elements is Elements.MOVED and prim.cost is Cost.FREE) or isinstance(prim, Iota)
+
+
+def fuses(eqn: Eqn) -> bool:
+    """Return True if XLA computes operands of an equation that is in no group within its loop."""
+    prim = eqn.primitive
+    return prim.memoize_type and not (isinstance(prim, CpuCall) or prim.cost is Cost.CONTRACTION)
+
+
+def count_reread(eqns: Sequence[Eqn], calls: Sequence[Eqn]) -> int:
+    """Return how many results of groups XLA would compute within the operation that reads them."""
+    made = {v for call in calls for v in call.outvars}
+    return sum(
+        type(a) is Var and a in made
+        for eqn in eqns
+        if isinstance(eqn.primitive, Group) or (fuses(eqn) and not views_operand(eqn))
+        for a in eqn.invars
+    )
+
+
+class Grouping:
+    """The equations of a program, and the number of the group that each is computed in.
+
+    The others are computed directly after the group of their number, or before all groups if that
+    is -1.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, eqns: Sequence[Eqn], joins: list[bool]):
+        self.jaxpr, self.eqns, self.joins = jaxpr, eqns, joins
+        self.makers = {v: i for i, e in enumerate(eqns) for v in e.outvars}
+        self.users: dict[Atom, list[int]] = {v: [] for v in self.makers}
+        for i, eqn in enumerate(eqns):
+            for a in eqn.invars:
+                if type(a) is Var and a in self.users:
+                    self.users[a].append(i)
+        # XLA computes these while it compiles, or where they are read
+        self.constant: list[bool] = []
+        for i, eqn in enumerate(eqns):
+            made = self.find_makers(eqn)
+            known = len(made) == sum(type(a) is Var for a in eqn.invars)
+            self.constant.append(joins[i] and known and all(self.constant[k] for k in made))
+            joins[i] = joins[i] and not self.constant[i]
+        outs = {a for a in jaxpr.outvars if type(a) is Var}
+        for i in reversed(range(len(eqns))):
+            if joins[i] and not outs.intersection(eqns[i].outvars):
+                users = [k for v in eqns[i].outvars for k in self.users[v]]
+                fused = views_operand(eqns[i])  # also into a product
+                joins[i] = any(joins[k] or not (fused or fuses(eqns[k])) for k in users)
+        self.numbers = self.find_first()
+        self.delay()
+
+    def find_makers(self, eqn: Eqn) -> list[int]:
+        """Return the places of the equations that compute the operands of an equation."""
+        return [self.makers[a] for a in eqn.invars if type(a) is Var and a in self.makers]
+
+    def find_first(self) -> list[int]:
+        """Return the first group that each equation may be computed in."""
+        numbers: list[int] = []
+        for i, eqn in enumerate(self.eqns):
+            made = self.find_makers(eqn)
+            if self.joins[i]:
+                numbers.append(max([numbers[k] + (not self.joins[k]) for k in made], default=0))
+            else:
+                numbers.append(max([numbers[k] for k in made], default=-1))
+        return numbers
+
+    def delay(self) -> None:
+        """Compute the equations of groups as late as possible, so that few results are stored."""
+        numbers = self.numbers
+        last = max((n for n, j in zip(numbers, self.joins, strict=True) if j), default=0)
+        for i in reversed(range(len(self.eqns))):
+            if self.joins[i]:
+                used = [numbers[k] for v in self.eqns[i].outvars for k in self.users[v]]
+                numbers[i] = max(numbers[i], min([*used, last]))
+
+    def write(self) -> list[Eqn]:
+        """Return the equations of the program, with calls of the groups."""
+        written: list[Eqn] = []
+        for number in range(-1, max(self.numbers) + 1):
+            places = [i for i, n in enumerate(self.numbers) if n == number]
+            group = [i for i in places if self.joins[i]]
+            if group:
+                written += self.write_group(group)
+            written += [self.eqns[i] for i in places if not self.joins[i]]
+        calls = [e for e in written if isinstance(e.primitive, Group)]
+        return written if count_reread(written, calls) < len(calls) else list(self.eqns)
+
+    def write_group(self, group: list[int]) -> list[Eqn]:
+        """Return the call of a group; its equations if they compute no arrays."""
+        eqns = [self.eqns[i] for i in group]
+        if all(views_operand(e) or e.outvars[0].aval.size == 1 for e in eqns):
+            return eqns
+        within = {*group}
+        self.add_constants(group, within)
+        eqns = [self.eqns[i] for i in sorted(within)]
+        made = {v for e in eqns for v in e.outvars}
+        reads = dict.fromkeys(a for e in eqns for a in e.invars if type(a) is Var and a not in made)
+        outs = {a for a in self.jaxpr.outvars if type(a) is Var}
+        results = [
+            v
+            for i in group
+            for v in self.eqns[i].outvars
+            if v in outs or any(self.is_stored_for(k, i) for k in self.users[v])
+        ]
+        inner: dict[Var, Any] = {v: Var(v.aval) for v in (*reads, *made)}
+        body = [
+            e.replace(invars=rename_atoms(e.invars, inner), outvars=[inner[v] for v in e.outvars])
+            for e in eqns
+        ]
+        jaxpr = Jaxpr(
+            [], [inner[v] for v in reads], [inner[v] for v in results], body, name="group"
+        )
+        return [Eqn(group_p, [*reads], {"jaxpr": jaxpr}, results, eqns[-1].source)]
+
+    def is_stored_for(self, user: int, maker: int) -> bool:
+        """Return True if a user of an equation's result reads it from memory."""
+        return not self.joins[user] or self.numbers[user] != self.numbers[maker]
+
+    def add_constants(self, group: Iterable[int], within: set[int]) -> None:
+        """Add the equations whose results do not depend on inputs, and that a group reads."""
+        for i in group:
+            found = {k for k in self.find_makers(self.eqns[i]) if self.constant[k]} - within
+            within |= found
+            self.add_constants(found, within)
