@@ -12,6 +12,7 @@ from weft.cpu.flattening import flatten_rows
 from weft.cpu.forms import choose_forms
 from weft.cpu.groups import group_operations
 from weft.cpu.pairs import pair_products
+from weft.cpu.ranges import bound_indices
 from weft.cpu.rounding import round_to_bfloat16
 from weft.cpu.scope import Target
 from weft.cpu.survey import survey_program
@@ -38,6 +39,7 @@ PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
     fuse_chains,
     flatten_rows,
     round_to_bfloat16,
+    bound_indices,
     group_operations,
 )
 
