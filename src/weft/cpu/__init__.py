@@ -9,6 +9,7 @@ from weft.util import import_lazily
 
 MODULES = (
     "attention",
+    "epilogues",
     "flags",
     "kernels",
     "matrices",

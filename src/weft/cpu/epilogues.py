@@ -1,4 +1,4 @@
-"""The pass that scales and adds arrays in the calls of kernels that multiply matrices, as BLAS does.
+"""The pass that scales and adds arrays in the calls of kernels of products, as BLAS does.
 
 XLA fuses nothing with the call of a kernel, so `alpha * A` before a product, and `... + beta * C`
 after it, are loops of their own. The kernels (native/extras.h) scale an operand as they read it,
@@ -8,22 +8,28 @@ program says: a scale never moves from an operand to the result, which could ove
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr, origin_of, variables_in
 from weft.core.aval import ShapedArray
 from weft.core.form import Form
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr, origin_of, variables_in
 from weft.cpu.calls import CpuCall, kernel_equation, read_attributes
 from weft.cpu.cheap_programs import inverse_of
-from weft.cpu.elements import is_fused
+from weft.cpu.elements import is_fused, only_moves
+from weft.cpu.kernels import are_floats
 from weft.cpu.opcodes import find_instruction
+from weft.cpu.products import MAX_LIGHT_WORK
 from weft.cpu.rewriting import replace_bodies
 from weft.cpu.scope import Target
 from weft.passes.dce import with_equations
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import BroadcastInDim, Reshape, reshape_p
 
+# XLA runs a program in a thread of its own if it counts at least this many operations: one for each
+# element that a loop computes, none for the call of a kernel.
+MIN_COUNTED = 1000
 KERNELS = frozenset(("weft_dot", "weft_dot_symmetric", "weft_matvec"))
 
 
@@ -48,35 +54,59 @@ class Extras(NamedTuple):
         self.shapes.append(shape)
 
 
-@memo_jaxpr
 def fuse_epilogues(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program whose kernels of products also scale and add, if that saves a loop of XLA's.
 
     A profile shows operations one by one, so nothing is fused if operations are named.
     """
-    if not target.kernels or target.located:
-        return jaxpr
+    return fuse_program(jaxpr, True) if target.kernels and not target.located else jaxpr
+
+
+@memo_jaxpr
+def fuse_program(jaxpr: Jaxpr, alone: bool = False) -> Jaxpr:
+    """Fuse the calls of a program, which may be compiled by itself (`alone`), and of its bodies."""
     eqns = [
-        e
-        if e.primitive.memoize_type
-        else replace_bodies(e, lambda b: fuse_epilogues(b.jaxpr, target))
+        e if e.primitive.memoize_type else replace_bodies(e, lambda b: fuse_program(b.jaxpr))
         for e in jaxpr.eqns
     ]
-    if any(map(is_product, eqns)):
-        eqns = Products(jaxpr, eqns).fuse()
+    numbers = [i for i, eqn in enumerate(eqns) if is_call(eqn)]
+    if numbers:
+        eqns = Products(jaxpr, eqns, numbers).fuse(alone)
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
 
 
-def is_product(eqn: Eqn) -> bool:
+def is_call(eqn: Eqn) -> bool:
     """Return True if an equation is the call of a kernel that multiplies."""
     return isinstance(eqn.primitive, CpuCall) and eqn.params["kernel"] in KERNELS
 
 
+def find_absorbed(jaxpr: Jaxpr) -> set[int]:
+    """Return the numbers of the equations that become part of calls, if kernels multiply."""
+    numbers = [
+        i
+        for i, eqn in enumerate(jaxpr.eqns)
+        if eqn.primitive.form is Form.PRODUCT and are_floats(*(a.aval for a in eqn.invars))
+    ]
+    products = Products(jaxpr, jaxpr.eqns, numbers)
+    products.find()
+    return products.taken
+
+
+def count_work(eqn: Eqn) -> int:
+    """Return how many multiplications of float32 take as long as those of a call."""
+    if not is_call(eqn):
+        return 0
+    x, y, out = eqn.invars[0].aval, eqn.invars[1].aval, eqn.outvars[0].aval
+    stack = math.prod(out.shape[:-2])
+    return math.isqrt(x.size * y.size * out.size // stack) * out.dtype.itemsize // 4
+
+
 class Products:
-    """The equations of a program, some of which are calls of kernels that multiply.
+    """The equations of a program, some of which are products.
 
     Attributes:
       eqns: the equations.
+      numbers: the numbers of the products.
       makers: the number of the equation that computes a variable.
       readers: the numbers of the equations that read a variable, one for each operand; -1 for the
         caller.
@@ -84,8 +114,8 @@ class Products:
       calls: by the number of an equation, the equations in its place.
     """
 
-    def __init__(self, jaxpr: Jaxpr, eqns: Sequence[Eqn]):
-        self.eqns = eqns
+    def __init__(self, jaxpr: Jaxpr, eqns: Sequence[Eqn], numbers: Sequence[int]):
+        self.eqns, self.numbers = eqns, numbers
         self.makers = {v: i for i, eqn in enumerate(eqns) for v in eqn.outvars}
         self.readers: dict[Any, list[int]] = {}
         for i, eqn in enumerate(eqns):
@@ -96,24 +126,68 @@ class Products:
         self.taken: set[int] = set()
         self.calls: dict[int, list[Eqn]] = {}
 
-    def fuse(self) -> list[Eqn]:
+    def fuse(self, alone: bool) -> list[Eqn]:
         """Return the equations, with the calls where the last equations that they compute stood."""
-        products = [i for i, eqn in enumerate(self.eqns) if is_product(eqn)]
-        scaled = {i: self.find_scaled_operands(self.eqns[i]) for i in products}
-        for i in products:
-            self.write(i, *scaled[i], *self.find_epilogue(self.eqns[i].outvars[0]))
+        found = self.find()
+        if alone:
+            self.keep_thread(found)
+        for i, fused in found.items():
+            self.write(i, *fused)
         return [
             made
             for i, eqn in enumerate(self.eqns)
             for made in self.calls.get(i, () if i in self.taken else (eqn,))
         ]
 
-    def write(self, i: int, operands: list[Atom], scales: Extras, out: Var, end: Extras) -> None:
-        """Write the call for a product with what is computed besides, if there is anything."""
-        extras = Extras(*(x + y for x, y in zip(scales, end, strict=True)))
-        if not extras.names:
+    def find(self) -> dict[int, tuple[list[Atom], Extras, Var, Extras]]:
+        """Return for each product its operands, what these are scaled by, its result and epilogue.
+
+        Products with which nothing else is computed are left out.
+        """
+        found = {}
+        scaled = [self.find_scaled_operands(self.eqns[i]) for i in self.numbers]
+        for i, (operands, scales) in zip(self.numbers, scaled, strict=True):
+            out, end = self.find_epilogue(self.eqns[i].outvars[0])
+            self.taken.update(end.taken)
+            if scales.names or end.names:
+                found[i] = operands, scales, out, end
+        return found
+
+    def keep_thread(self, found: dict[int, tuple[list[Atom], Extras, Var, Extras]]) -> None:
+        """Leave loops to XLA if a program with much work would consist of calls otherwise.
+
+        XLA would run the program in the thread of the caller, so that calls of it one after another
+        would not overlap. The loops after the last products are left, as far as they are needed.
+        """
+        if sum(map(count_work, self.eqns)) <= MAX_LIGHT_WORK:
             return
-        eqn, self.taken = self.eqns[i], self.taken.union(extras.taken, [i])
+        calls = {i for i, e in enumerate(self.eqns) if isinstance(e.primitive, CpuCall)}
+        others = {*range(len(self.eqns))} - calls - self.taken
+        counted = self.count_elements(others)
+        for i in sorted(found, key=lambda i: (bool(found[i][3].names), i), reverse=True):
+            operands, scales, out, end = found[i]
+            readers = self.readers.get(out, ())
+            passed_on = all(r >= 0 and is_call(self.eqns[r]) for r in readers)
+            if counted is None or counted > MIN_COUNTED or passed_on:
+                continue
+            left = end.taken or scales.taken
+            counted += self.count_elements(left) or 0
+            self.taken.difference_update(left)
+            del found[i]
+            if end.names and scales.names:
+                found[i] = operands, scales, self.eqns[i].outvars[0], Extras([], [], [], [])
+
+    def count_elements(self, numbers: Iterable[int]) -> int | None:
+        """Return how many elements equations compute; None if they hold programs, for example."""
+        eqns = [self.eqns[i] for i in numbers if not only_moves(self.eqns[i])]
+        sizes = [v.aval.size for eqn in eqns for v in eqn.outvars]
+        known = all(e.primitive.memoize_type for e in eqns) and {*map(type, sizes)} <= {int}
+        return sum(sizes) if known else None
+
+    def write(self, i: int, operands: list[Atom], scales: Extras, out: Var, end: Extras) -> None:
+        """Write the call for a product and what is computed besides."""
+        extras = Extras(*(x + y for x, y in zip(scales, end, strict=True)))
+        eqn = self.eqns[i]
         shapes = [a.aval.shape for a in eqn.invars] + extras.shapes
         made: list[Eqn] = []
         invars = [
@@ -123,11 +197,14 @@ class Products:
         (product,) = eqn.outvars
         same = out.aval.shape == product.aval.shape
         given = {**read_attributes(eqn), "extras": " ".join(extras.names)}
-        made.append(kernel_equation(eqn.params["kernel"], invars, [out if same else product], given))
+        made.append(
+            kernel_equation(eqn.params["kernel"], invars, [out if same else product], given)
+        )
         if not same:
             self.reshape(product, out.aval.shape, out, made)
         for call in made:
             call.source, call.origin = eqn.source, origin_of(eqn)
+        self.taken.add(i)
         self.calls[max((i, *end.taken))] = made
 
     def reshape(self, atom: Atom, shape: tuple, out: Var | None, made: list[Eqn]) -> Var:
@@ -222,7 +299,7 @@ class Products:
         return None if m is None or m in self.taken else self.eqns[m]
 
     def is_stored(self, atom: Atom) -> bool:
-        """Return True if an array is in memory, so that reading it does not save a loop of XLA's."""
+        """Return True if an array is in memory, not computed by a loop that XLA writes."""
         while (maker := self.maker(atom)) is not None:
             if not isinstance(maker.primitive, Reshape):
                 return not is_fused(maker)

@@ -84,15 +84,13 @@ def find_place(eqns: Sequence[Eqn], rows: int, columns: int) -> int | None:
     result of the first.
     """
     first, second = sorted((rows, columns))
-    out, vector, *more = eqns[first].outvars[0], *eqns[second].invars[1:]
-    if vector is out:
-        if first != rows:
-            return None
-    else:
-        more.append(vector)
-    if not {out}.isdisjoint(more):
+    out, vector = eqns[first].outvars[0], eqns[second].invars[1]
+    needed = {*variables_in(eqns[second].invars[2:])}
+    if vector is not out:
+        needed.add(vector)
+    if out in needed or (vector is out and first != rows):
         return None
-    if {v for e in eqns[first:second] for v in e.outvars}.isdisjoint(variables_in(more)):
+    if needed.isdisjoint([v for e in eqns[first:second] for v in e.outvars]):
         return first
     return None if any(reads(e, out) for e in eqns[first + 1 : second]) else second
 

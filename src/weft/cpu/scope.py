@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft import cpu
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.elements import fills_with_number, only_moves
@@ -158,18 +159,24 @@ class Scope:
 def is_light(jaxpr: Jaxpr, target: Target) -> bool:
     """Return True if a program computes little beside products, sums and moved elements.
 
+    What the kernels of products compute besides does not count.
+
     XLA then uses one thread for the program if kernels compute the products and sums. Where
     operations are named, this is never so, because reports count the operations of XLA's products.
     """
     if target.devices or target.located or len(jaxpr.eqns) > MAX_LIGHT_EQNS:
         return False
-    count, reduces = 0, False
-    for eqn in jaxpr.eqns:
+    counts, products, reduces = {}, False, False
+    for i, eqn in enumerate(jaxpr.eqns):
         form = eqn.primitive.form
+        products = products or form is Form.PRODUCT
         reduces = reduces or form in CALLED
         if form not in (Form.PRODUCT, Form.MEMBERS) and not only_moves(eqn):
-            for v in eqn.outvars:
-                if type(v.aval.size) is not int or not eqn.primitive.memoize_type:
-                    return False
-                count += v.aval.size
-    return reduces and count < MAX_LIGHT_ELEMENTS
+            sizes = [v.aval.size for v in eqn.outvars]
+            if not eqn.primitive.memoize_type or not {*map(type, sizes)} <= {int}:
+                return False
+            counts[i] = sum(sizes)
+    if products and target.kernels and sum(counts.values()) >= MAX_LIGHT_ELEMENTS:
+        for i in cpu.epilogues.find_absorbed(jaxpr):
+            counts.pop(i, None)
+    return reduces and sum(counts.values()) < MAX_LIGHT_ELEMENTS

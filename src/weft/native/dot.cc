@@ -7,7 +7,6 @@
 #include "widths.h"
 
 namespace weft {
-
 namespace {
 
 constexpr int64_t kDepth = 256;         // rows of a packed panel; fits the L1 cache
@@ -319,10 +318,9 @@ ffi::Error DotAll(ffi::ThreadPool pool, ffi::AnyBuffer left, ffi::AnyBuffer righ
                static_cast<const T*>(right.untyped_data()), static_cast<T*>(out->untyped_data()),
                left_turned ? 1 : int64_t{k}, left_turned ? int64_t{m} : 1, right_turned ? k : n, n, right_turned};
     job.mirrored = kMirrored;
-    if (!job.extras.Read(more, 0, extras, *out)) return WrongExtras();
-    if (job.extras.count != more.size()) return WrongExtras();
-    const bool is_empty = out->element_count() == 0;
-    return is_empty || MultiplyAll(&pool, job) ? ffi::Error::Success() : OutOfMemory();
+    if (!job.extras.Read(more, 0, extras, *out) || job.extras.count != more.size()) return WrongExtras();
+    const bool is_done = out->element_count() == 0 || MultiplyAll(&pool, job);
+    return is_done ? ffi::Error::Success() : OutOfMemory();
   };
   switch (left.element_type()) {
     case ffi::F32: return run(float{});

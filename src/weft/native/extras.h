@@ -18,8 +18,7 @@ struct Extras {
   const T* addend = nullptr;
   int64_t matrix = 0, row = 0, column = 0;  // strides of the addend, which are 0 along axes of size 1
   bool completes = false;                   // elements of the result are changed
-
-  size_t count = 0;                         // operands of the call for these
+  size_t count = 0;                         // operands of the call that are read for these
 
   // Reads operands of the call, from number `begin` on, that `names` names in their order: left, right,
   // scale, one of add, subtract (the array) and subtract_from (it, the product), weight. Returns false if
@@ -53,8 +52,8 @@ struct Extras {
 inline ffi::Error WrongExtras() {
   return ffi::Error::InvalidArgument(
       "`extras` must name the further operands in this order: left, right, scale, one of add, subtract and "
-      "subtract_from, weight. These must be numbers, and the array must have the sizes of the result, or 1 in "
-      "place of them, of the dtype of the result");
+      "subtract_from, weight. They must be of the dtype of the result: numbers, and an array of the "
+      "sizes of the result, or 1 in place of them");
 }
 
 // Multiplies `count` elements by a number.

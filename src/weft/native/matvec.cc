@@ -226,6 +226,7 @@ ffi::Error Multiply(ffi::ThreadPool pool, ffi::AnyBuffer matrix, ffi::AnyBuffer 
     T* y = static_cast<T*>(out->untyped_data());
     Extras<T> extras;
     if (!extras.Read(more, 0, names, *out) || extras.count != more.size()) return WrongExtras();
+    if (m == 0) return ffi::Error::Success();
     const Memory<T> scaled = Allocate<T>(extras.right != 1 ? int64_t{k} : 0);
     if (extras.right != 1) {
       if (!scaled) return OutOfMemory();
