@@ -9,7 +9,6 @@ from weft.util import import_lazily
 
 MODULES = (
     "attention",
-    "epilogues",
     "flags",
     "kernels",
     "matrices",

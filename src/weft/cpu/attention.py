@@ -21,6 +21,7 @@ from weft.core.jaxpr import Atom, Eqn, Jaxpr, Var, memo_jaxpr, origin_of, variab
 from weft.core.primitive import Body
 from weft.cpu.calls import call_kernel, kernel_equation
 from weft.cpu.elements import chooses_by_element, fills_with_number
+from weft.cpu.opcodes import is_instruction
 from weft.cpu.rewriting import Reading, Rewriter, replace_bodies, stage_replacement, write_equation
 from weft.cpu.scope import Scope, Target
 from weft.cpu.survey import survey_program
@@ -33,7 +34,6 @@ from weft.cpu.terms import (
     are_close,
     find_source,
     invert_terms,
-    is_instruction,
     multiply_terms,
     of_symbol,
     pull_terms,

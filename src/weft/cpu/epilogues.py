@@ -19,7 +19,7 @@ from weft.cpu.calls import CpuCall, kernel_equation, read_attributes
 from weft.cpu.cheap_programs import inverse_of
 from weft.cpu.elements import is_fused, only_moves
 from weft.cpu.kernels import are_floats
-from weft.cpu.opcodes import find_instruction
+from weft.cpu.opcodes import is_instruction
 from weft.cpu.products import MAX_LIGHT_WORK
 from weft.cpu.rewriting import replace_bodies
 from weft.cpu.scope import Target
@@ -59,14 +59,14 @@ def fuse_epilogues(jaxpr: Jaxpr, target: Target) -> Jaxpr:
 
     A profile shows operations one by one, so nothing is fused if operations are named.
     """
-    return fuse_program(jaxpr, True) if target.kernels and not target.located else jaxpr
+    return fuse_into_calls(jaxpr, True) if target.kernels and not target.located else jaxpr
 
 
 @memo_jaxpr
-def fuse_program(jaxpr: Jaxpr, alone: bool = False) -> Jaxpr:
+def fuse_into_calls(jaxpr: Jaxpr, alone: bool = False) -> Jaxpr:
     """Fuse the calls of a program, which may be compiled by itself (`alone`), and of its bodies."""
     eqns = [
-        e if e.primitive.memoize_type else replace_bodies(e, lambda b: fuse_program(b.jaxpr))
+        e if e.primitive.memoize_type else replace_bodies(e, lambda b: fuse_into_calls(b.jaxpr))
         for e in jaxpr.eqns
     ]
     numbers = [i for i, eqn in enumerate(eqns) if is_call(eqn)]
@@ -116,7 +116,7 @@ class Products:
 
     def __init__(self, jaxpr: Jaxpr, eqns: Sequence[Eqn], numbers: Sequence[int]):
         self.eqns, self.numbers = eqns, numbers
-        self.makers = {v: i for i, eqn in enumerate(eqns) for v in eqn.outvars}
+        self.makers: dict[Any, int] = {v: i for i, e in enumerate(eqns) for v in e.outvars}
         self.readers: dict[Any, list[int]] = {}
         for i, eqn in enumerate(eqns):
             for v in variables_in(eqn.invars):
@@ -186,17 +186,17 @@ class Products:
 
     def write(self, i: int, operands: list[Atom], scales: Extras, out: Var, end: Extras) -> None:
         """Write the call for a product and what is computed besides."""
-        extras = Extras(*(x + y for x, y in zip(scales, end, strict=True)))
+        names, atoms = scales.names + end.names, scales.atoms + end.atoms
         eqn = self.eqns[i]
-        shapes = [a.aval.shape for a in eqn.invars] + extras.shapes
+        shapes = [a.aval.shape for a in eqn.invars] + scales.shapes + end.shapes
         made: list[Eqn] = []
         invars = [
             a if a.aval.shape == shape else self.reshape(a, shape, None, made)
-            for a, shape in zip((*operands, *extras.atoms), shapes, strict=True)
+            for a, shape in zip(operands + atoms, shapes, strict=True)
         ]
         (product,) = eqn.outvars
         same = out.aval.shape == product.aval.shape
-        given = {**read_attributes(eqn), "extras": " ".join(extras.names)}
+        given = {**read_attributes(eqn), "extras": " ".join(names)}
         made.append(
             kernel_equation(eqn.params["kernel"], invars, [out if same else product], given)
         )
@@ -258,19 +258,20 @@ class Products:
         if not found.names and (scaled := self.split_product(eqn)) and scaled[0] is v:
             found.append("scale", scaled[1])
             return True
-        instruction = find_instruction(eqn.primitive)
-        if instruction not in (ops.add_p, ops.sub_p) or found.names[-1:] not in ([], ["scale"]):
+        subtracts = is_instruction(eqn.primitive, ops.sub_p)
+        adds = subtracts or is_instruction(eqn.primitive, ops.add_p)
+        if not adds or found.names not in ([], ["scale"]):
             return False
         x, y = eqn.invars
         other, name = (y, "add") if x is v else (x, "add")
-        if instruction is ops.sub_p:
+        if subtracts:
             name = "subtract" if x is v else "subtract_from"
         weight, m = None, self.sole_maker(other)
         scaled = self.split_product(self.eqns[m]) if m is not None else None
         if scaled and self.is_stored(scaled[0]):
             other, weight = scaled
-        source, shape = self.find_repeated(other, v.aval.shape)
-        shape = group_sizes(shape, v.aval.shape, product.aval.shape)
+        source, sizes = self.find_repeated(other, v.aval.shape)
+        shape = group_sizes(sizes, v.aval.shape, product.aval.shape)
         loop = source is other and not self.is_stored(other) and self.sole_maker(other) is not None
         if shape is None or loop:
             return False
@@ -311,7 +312,7 @@ class Products:
         if eqn.primitive.form is Form.QUOTIENT:  # XLA multiplies by the inverse of a literal, too
             inverse = inverse_of(self.find_number(eqn.invars[1]) or eqn.invars[1])
             return (eqn.invars[0], inverse) if inverse else None
-        if find_instruction(eqn.primitive) is not ops.mul_p:
+        if not is_instruction(eqn.primitive, ops.mul_p):
             return None
         x, y = eqn.invars
         if (number := self.find_number(x)) is not None:

@@ -109,6 +109,11 @@ def find_instruction(prim: Primitive) -> Instruction | None:
     return Own.SELECT_N if chooses_by_element(prim) else None
 
 
+def is_instruction(prim: Primitive, *wanted: Instruction) -> bool:
+    """Return True if a primitive is computed by one of some instructions."""
+    return not {find_instruction(prim)}.isdisjoint(wanted)
+
+
 def cheap_instruction(prim: Primitive) -> Instruction | None:
     """Return the instruction of a primitive of a few machine operations; None for others."""
     found = find_instruction(prim)

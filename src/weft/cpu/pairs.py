@@ -7,7 +7,7 @@ pair; `A @ x` and `y @ A` of biconjugate gradients is another. The kernel is in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, memo_jaxpr, origin_of, variables_in
 from weft.cpu.calls import CpuCall, kernel_equation, read_attributes
@@ -85,7 +85,7 @@ def find_place(eqns: Sequence[Eqn], rows: int, columns: int) -> int | None:
     """
     first, second = sorted((rows, columns))
     out, vector = eqns[first].outvars[0], eqns[second].invars[1]
-    needed = {*variables_in(eqns[second].invars[2:])}
+    needed: set[Any] = {*variables_in(eqns[second].invars[2:])}
     if vector is not out:
         needed.add(vector)
     if out in needed or (vector is out and first != rows):

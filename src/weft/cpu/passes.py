@@ -8,7 +8,6 @@ from weft import cpu
 from weft.core.jaxpr import Jaxpr
 from weft.cpu.chains import fuse_chains
 from weft.cpu.clusters import fuse_clusters
-from weft.cpu.epilogues import fuse_epilogues
 from weft.cpu.flattening import flatten_rows
 from weft.cpu.forms import choose_forms
 from weft.cpu.pairs import pair_products
@@ -33,7 +32,6 @@ PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
     fuse_clusters,
     fuse_written_attention,
     choose_forms,
-    fuse_epilogues,
     pair_products,
     fuse_chains,
     flatten_rows,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft import cpu
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.elements import fills_with_number, only_moves
@@ -177,6 +177,6 @@ def is_light(jaxpr: Jaxpr, target: Target) -> bool:
                 return False
             counts[i] = sum(sizes)
     if products and target.kernels and sum(counts.values()) >= MAX_LIGHT_ELEMENTS:
-        for i in cpu.epilogues.find_absorbed(jaxpr):
+        for i in importlib.import_module("weft.cpu.epilogues").find_absorbed(jaxpr):
             counts.pop(i, None)
     return reduces and sum(counts.values()) < MAX_LIGHT_ELEMENTS

@@ -18,7 +18,7 @@ from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Literal
 from weft.core.primitive import Primitive
 from weft.cpu.elements import chooses_by_element
-from weft.cpu.opcodes import Instruction, find_instruction
+from weft.cpu.opcodes import is_instruction
 from weft.optimize.views import View, find_views, merge_axes, view_whole
 from weft.primitives import elementwise as ops
 from weft.primitives.elementwise import Elementwise
@@ -255,11 +255,6 @@ def find_logarithm(x: Terms) -> Terms | None:
                 inside: Any = symbol.key
                 return invert_terms(dict(inside))
     return None
-
-
-def is_instruction(prim: Primitive, *wanted: Instruction) -> bool:
-    """Return True if a primitive is computed by one of some instructions."""
-    return not {find_instruction(prim)}.isdisjoint(wanted)
 
 
 def combine_terms(prim: Primitive, values: Sequence[Terms | None]) -> Terms | None:
