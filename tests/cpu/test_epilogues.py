@@ -237,6 +237,16 @@ def test_loops_gradients_and_vmap(rng):
 
 
 @NATIVE
+def test_the_buffer_of_a_donated_addend_is_not_written_too_early():
+    x, y, c = np.ones((30, 40), "f"), np.ones((40, 50), "f"), np.ones((30, 50), "f")
+    with config.scope(native=True):
+        run = weft.jit(lambda x, y, c: x @ y - 2 * c, donate_argnums=2)
+        got = run(x, y, jnp.asarray(c))
+        assert list_extras(show_prepared(lambda x, y, c: x @ y - 2 * c, x, y, c))
+    np.testing.assert_array_equal(got, np.full((30, 50), 38, np.float32))
+
+
+@NATIVE
 def test_a_loop_is_left_if_calls_of_a_long_program_would_not_overlap():
     """XLA runs a program of calls in the thread of the caller."""
     small = [weft.ShapeDtypeStruct(s, "f4") for s in ((32, 16), (16, 64), (64,))]
