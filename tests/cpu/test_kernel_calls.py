@@ -139,6 +139,26 @@ MEANS, LOGS = "f32{b*t*h*d}", "f32{b*t*h}"
 DEPTH = lambda s, a: s.k > 0
 SHORT = lambda s, a: s.n < 2**31
 HALF = lambda s: s.n // 2 + 1
+# The further operands of products of matrices, and their types for results of some last axes. An
+# addend may be repeated along each.
+EXTRAS = {
+    "": "",
+    "left add weight": "F[] F[*c,{0}] F[]",
+    "right subtract": "F[] F[*c,{0}]",
+    "left right scale subtract_from": "F[] F[] F[] F[*c,{0}]",
+}
+
+
+def fits_addend(s: Names, a: Any) -> bool:
+    rows = all(s[x] in (1, s[n]) for x, n in zip("ij", ("m", "n"), strict=True) if x in s)
+    return s.k > 0 and rows and ("*c" not in s or s["*c"] in (s["*b"], (1,) * len(s["*b"])))
+
+
+def fit_addend(s: Names) -> dict:
+    leading = s["*b"] if s.k % 2 else (1,) * len(s["*b"])
+    return {"*c": leading, "i": s.m if s.m % 3 else 1, "j": s.n if s.n % 3 else 1}
+
+
 # The first word of a key is the handler's name.
 CALLS = {
     "attention": Call(
@@ -208,22 +228,28 @@ CALLS = {
         "F[n,y,x,c] F[n,i,j,c] -> F[c,p,q]", windows("steps", "dilations", "low", last=True)
     ),
     **{
-        f"dot: {x} {y}": Call(
-            f"F[*b,{'k,m' if x else 'm,k'}] F[*b,{'n,k' if y else 'k,n'}] -> F[*b,m,n]",
-            given(left_turned=x, right_turned=y),
-            DEPTH,
+        f"dot: {x} {y} {names}": Call(
+            f"F[*b,{'k,m' if x else 'm,k'}] F[*b,{'n,k' if y else 'k,n'}] "
+            f"{more.format('i,j')} -> F[*b,m,n]",
+            given(left_turned=x, right_turned=y, extras=names),
+            fits_addend,
+            fit_addend,
         )
         for x in (False, True)
         for y in (False, True)
+        for names, more in EXTRAS.items()
     },
     **{
-        f"dot_symmetric: {x} {y}": Call(
-            f"F[*b,{'k,n' if x else 'n,k'}] F[*b,{'n,k' if y else 'k,n'}] -> F[*b,n,n]",
-            given(left_turned=x, right_turned=y),
-            DEPTH,
+        f"dot_symmetric: {x} {y} {names}": Call(
+            f"F[*b,{'k,n' if x else 'n,k'}] F[*b,{'n,k' if y else 'k,n'}] "
+            f"{more.format('i,j')} -> F[*b,n,n]",
+            given(left_turned=x, right_turned=y, extras=names),
+            lambda s, a: fits_addend(Names(s, m=s.n), a),
+            lambda s: fit_addend(Names(s, m=s.n)),
         )
         for x in (False, True)
         for y in (False, True)
+        for names, more in EXTRAS.items()
     },
     **{
         f"extremum: {largest} {skips}": Call(
@@ -258,10 +284,30 @@ CALLS = {
             "x": s.s,
         },
     ),
-    "matvec": Call("F[m,k] F[k] -> F[m]", given(turned=False), DEPTH),
-    "matvec: turned": Call("F[k,m] F[k] -> F[m]", given(turned=True), DEPTH),
-    "matvec_pair": Call("F[m,k] F[k] F[m] -> F[m] F[k]", given(chained=False), DEPTH),
-    "matvec_pair: chained": Call("F[m,k] F[k] F[k] -> F[m] F[k]", given(chained=True), DEPTH),
+    **{
+        f"matvec: {turned} {names}": Call(
+            f"F[{'k,m' if turned else 'm,k'}] F[k] {more.format('i').replace('*c,', '')} -> F[m]",
+            given(turned=turned, extras=names),
+            fits_addend,
+            lambda s: {"i": s.m if s.m % 3 else 1},
+        )
+        for turned in (False, True)
+        for names, more in EXTRAS.items()
+    },
+    **{
+        f"matvec_pair: {chained} {names}": Call(
+            f"F[m,k] F[k] F[{'k' if chained else 'm'}] {more} -> F[m] F[k]",
+            given(chained=chained, extras=names, turned_extras=turned),
+            lambda s, a: s.k > 0 and s.get("i", 1) in (1, s.m) and s.get("j", 1) in (1, s.k),
+            lambda s: {"i": s.m if s.m % 3 else 1, "j": s.k if s.k % 3 else 1},
+        )
+        for chained in (False, True)
+        for names, turned, more in [
+            ("", "", ""),
+            ("scale", "", "F[]"),
+            ("add weight", "scale subtract_from", "F[i] F[] F[] F[j]"),
+        ]
+    },
     "fft": Call(
         "c64[r,n] f32[n,2] -> c64[r,n] | f32[r,n] f32[n,2] -> c64[r,n] | "
         "c128[r,n] f64[n,2] -> c128[r,n] | f64[r,n] f64[n,2] -> c128[r,n]",
@@ -580,7 +626,9 @@ def damage_attributes(rng: np.random.Generator, call: Given) -> Given:
     elif isinstance(value, int):
         value = extreme
     elif isinstance(value, str):
-        value = str(rng.choice(["", "EQ", "count", "scatter-max", "cummin", "all", "x" * 99]))
+        value = str(
+            rng.choice(["", "EQ", "count", "scatter-max", "cummin", "all", "add", "x" * 99])
+        )
     else:
         value = [*value]
         k = int(rng.integers(len(value) + 1))

@@ -391,7 +391,7 @@ def test_products_with_both_operands_packed(dtype):
         want = widen(x).astype(float) @ widen(y).astype(float)
         for left, right in np.ndindex(2, 2):
             operands = [np.ascontiguousarray(a.T if t else a) for a, t in ((x, left), (y, right))]
-            how = {"left_turned": bool(left), "right_turned": bool(right)}
+            how = {"left_turned": bool(left), "right_turned": bool(right), "extras": ""}
             (z,) = call("weft_dot", operands, [((m, n), dtype)], **how)
             np.testing.assert_allclose(z, want, rtol=0, atol=1000 * np.finfo(dtype).eps)
 

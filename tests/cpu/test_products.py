@@ -190,6 +190,7 @@ def test_columns_are_passed_to_the_kernel_as_they_are():
         """
         { lambda ; a:f32[300,400] b:f32[300,200]. let
             c:f32[400,200] = cpu_call[
+              extras=''
               kernel=weft_dot
               left_turned=True
               right_turned=False

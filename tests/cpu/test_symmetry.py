@@ -155,7 +155,7 @@ def test_the_kernel_computes_one_half(dtype):
                     np.ascontiguousarray(np.swapaxes(a, -1, -2) if t else a)
                     for a, t in ((y, left), (x, not right))
                 ]
-                how = {"left_turned": bool(left), "right_turned": bool(right)}
+                how = {"left_turned": bool(left), "right_turned": bool(right), "extras": ""}
                 (z,) = call("weft_dot_symmetric", operands, [(wanted.shape, dtype)], **how)
                 np.testing.assert_array_equal(z, np.swapaxes(z, -1, -2))
                 np.testing.assert_allclose(z, wanted, rtol=0, atol=16 * np.finfo(dtype).eps * k)

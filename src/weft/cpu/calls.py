@@ -82,6 +82,11 @@ def kernel_equation(
     return Eqn(cpu_call_p, invars, call_params(kernel, outs, attributes, {}), outvars)
 
 
+def read_attributes(eqn: Eqn) -> dict[str, Any]:
+    """Return the attributes of a call by their names."""
+    return {name: attribute.value for name, attribute in eqn.params["attributes"]}
+
+
 def call_params(
     kernel: str,
     outs: Sequence[ShapedArray],

@@ -19,6 +19,7 @@ from weft.cpu.scope import Scope, Target
 from weft.cpu.survey import survey_program
 from weft.errors import InconclusiveDimensionOperation
 from weft.options import trace_context
+from weft.passes.dce import drop_dead_code
 from weft.util import keep_cache
 
 # The module that knows a form, which is imported when a program has one, and the function in it.
@@ -87,7 +88,11 @@ def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     target = target._replace(
         functions=found.functions, folds_nan=found.folds_nan, reduces=found.reduces
     )
-    return rewrite_program(jaxpr, choose_form, target, (True,) * len(jaxpr.invars), True)
+    made = rewrite_program(jaxpr, choose_form, target, (True,) * len(jaxpr.invars), True)
+    if found.products and target.kernels:
+        epilogues = importlib.import_module("weft.cpu.epilogues")
+        return epilogues.fuse_epilogues(drop_dead_code(made), target)
+    return made
 
 
 def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:

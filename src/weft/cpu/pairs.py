@@ -7,10 +7,10 @@ pair; `A @ x` and `y @ A` of biconjugate gradients is another. The kernel is in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, memo_jaxpr, origin_of
-from weft.cpu.calls import CpuCall, kernel_equation
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, memo_jaxpr, origin_of, variables_in
+from weft.cpu.calls import CpuCall, kernel_equation, read_attributes
 from weft.cpu.rewriting import replace_bodies
 from weft.cpu.scope import Target
 
@@ -58,8 +58,9 @@ def find_pairs(jaxpr: Jaxpr, eqns: Sequence[Eqn]) -> list[Pair]:
     found: dict[tuple, list[int]] = {}
     for i, eqn in enumerate(eqns):
         if isinstance(eqn.primitive, CpuCall) and eqn.params["kernel"] == "weft_matvec":
-            ((_, turned),) = eqn.params["attributes"]
-            found.setdefault((eqn.invars[0], turned.value), []).append(i)
+            given = read_attributes(eqn)
+            if not given["extras"].startswith(("left", "right")):
+                found.setdefault((eqn.invars[0], given["turned"]), []).append(i)
     pairs: list[Pair] = []
     for (matrix, turned), numbers in found.items():
         others = found.get((matrix, True), ())
@@ -78,15 +79,18 @@ def find_pairs(jaxpr: Jaxpr, eqns: Sequence[Eqn]) -> list[Pair]:
 def find_place(eqns: Sequence[Eqn], rows: int, columns: int) -> int | None:
     """Return where one call can stand for two products; None if it can stand nowhere.
 
-    It stands at the first equation if the vector of the second is known there, or is the result of
-    the first. Otherwise it stands at the second, if no equation before reads the result of the
-    first.
+    It stands at the first equation if the operands of the second are known there, or its vector is
+    the result of the first. Otherwise it stands at the second, if no equation before reads the
+    result of the first.
     """
     first, second = sorted((rows, columns))
-    vector, out = eqns[second].invars[1], eqns[first].outvars[0]
-    if vector is out:
-        return first if first == rows else None
-    if all(vector not in e.outvars for e in eqns[first:second]):
+    out, vector = eqns[first].outvars[0], eqns[second].invars[1]
+    needed: set[Any] = {*variables_in(eqns[second].invars[2:])}
+    if vector is not out:
+        needed.add(vector)
+    if out in needed or (vector is out and first != rows):
+        return None
+    if needed.isdisjoint([v for e in eqns[first:second] for v in e.outvars]):
         return first
     return None if any(reads(e, out) for e in eqns[first + 1 : second]) else second
 
@@ -99,11 +103,13 @@ def reads(eqn: Eqn, variable: Atom) -> bool:
 def write_pair(eqns: Sequence[Eqn], pair: Pair) -> Eqn:
     """Return the call of the kernel for two products."""
     rows, columns = eqns[pair.rows], eqns[pair.columns]
-    matrix, right = rows.invars
-    left = columns.invars[1]
+    matrix, right, *extras = rows.invars
+    left, *turned_extras = columns.invars[1:]
     chained = left is rows.outvars[0]  # the kernel does not read `left` then
-    operands = [matrix, right, right if chained else left]
+    operands = [matrix, right, right if chained else left, *extras, *turned_extras]
     outs = [rows.outvars[0], columns.outvars[0]]
-    call = kernel_equation("weft_matvec_pair", operands, outs, {"chained": chained})
+    names = [read_attributes(e)["extras"] for e in (rows, columns)]
+    how = {"chained": chained, "extras": names[0], "turned_extras": names[1]}
+    call = kernel_equation("weft_matvec_pair", operands, outs, how)
     call.source, call.origin = eqns[pair.at].source, origin_of(eqns[pair.at])
     return call

@@ -253,10 +253,10 @@ def choose_product_kernel(
             v = given if given.ndim == 1 else reshape(v, (k,))  # no reshapes for `pair_products`
             operands = [reshape(a, a.shape[-2:]), v]
             made = ShapedArray((m * n,), out.dtype)
-            (z,) = call_kernel("weft_matvec", operands, [made], {"turned": turned})
+            (z,) = call_kernel("weft_matvec", operands, [made], {"turned": turned, "extras": ""})
         else:
             made = ShapedArray((*count, m, n), out.dtype)
-            how = {"left_turned": left_turned, "right_turned": not right_turned}
+            how = {"left_turned": left_turned, "right_turned": not right_turned, "extras": ""}
             (z,) = call_kernel("weft_dot", [left, right], [made], how)
         return reshape(z, out.shape)
 
@@ -286,7 +286,7 @@ def choose_half(
             for x, s in zip(operands, sides, strict=True)
         ]
         left, right = [is_turned(s.atom.aval, s.batch, s.summed) for s in sides]
-        how = {"left_turned": left, "right_turned": not right}
+        how = {"left_turned": left, "right_turned": not right, "extras": ""}
         made = ShapedArray((*count, n, n), out.dtype)
         (z,) = call_kernel("weft_dot_symmetric", arranged, [made], how)
         return [reshape(z, out.shape)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -168,18 +169,24 @@ def find_repeated(atom: Atom, maker: Callable[[Any], Eqn | None]) -> Atom:
 def is_light(jaxpr: Jaxpr, target: Target) -> bool:
     """Return True if a program computes little beside products, sums and moved elements.
 
+    What the kernels of products compute besides does not count.
+
     XLA then uses one thread for the program if kernels compute the products and sums. Where
     operations are named, this is never so, because reports count the operations of XLA's products.
     """
     if target.devices or target.located or len(jaxpr.eqns) > MAX_LIGHT_EQNS:
         return False
-    count, reduces = 0, False
-    for eqn in jaxpr.eqns:
+    counts, products, reduces = {}, False, False
+    for i, eqn in enumerate(jaxpr.eqns):
         form = eqn.primitive.form
+        products = products or form is Form.PRODUCT
         reduces = reduces or form in CALLED
         if form not in (Form.PRODUCT, Form.MEMBERS) and not only_moves(eqn):
-            for v in eqn.outvars:
-                if type(v.aval.size) is not int or not eqn.primitive.memoize_type:
-                    return False
-                count += v.aval.size
-    return reduces and count < MAX_LIGHT_ELEMENTS
+            sizes = [v.aval.size for v in eqn.outvars]
+            if not eqn.primitive.memoize_type or not {*map(type, sizes)} <= {int}:
+                return False
+            counts[i] = sum(sizes)
+    if products and target.kernels and sum(counts.values()) >= MAX_LIGHT_ELEMENTS:
+        for i in importlib.import_module("weft.cpu.epilogues").find_absorbed(jaxpr):
+            counts.pop(i, None)
+    return reduces and sum(counts.values()) < MAX_LIGHT_ELEMENTS

@@ -77,6 +77,18 @@ WEFT_INLINE void BoundRows(int64_t column, int64_t end, int64_t& first, int64_t&
   if (has) last = std::max(last, end);
 }
 
+// Completes a panel of columns, which is stored, in rows `first` to `last`. Elements of a symmetric
+// product are copied to the other side of the diagonal before.
+template <class T, int kBytes>
+WEFT_INLINE void CompletePanel(const Dot<T>& job, int64_t column, int64_t columns, int64_t first, int64_t last) {
+  const int64_t end = column + columns, below = std::max(first, end);
+  if (job.mirrored) WEFT_PICK(Mirror<T>)(job.out, job.out_row, column, columns, first, last);
+  job.extras.Complete(job.out, job.out_row, first, last, column, columns);
+  if (job.mirrored && below < last) {
+    job.extras.Complete(job.out, job.out_row, column, end, below, last - below);
+  }
+}
+
 }  // namespace
 
 // Computes one panel of columns for one block of rows of one matrix. The panel is packed in chunks
@@ -94,7 +106,7 @@ WEFT_INLINE void Dot<T>::Run(int64_t part) const {
   const int64_t columns = std::min(kWide, n - column), wide = columns <= kLanes ? kLanes : kWide;
   const T* const from = right + matrix * n * k;
   Dot<T> one = *this;
-  one.left += matrix * m * k, one.out += matrix * m * n;
+  one.left += matrix * m * k, one.out += matrix * m * n, one.extras.addend += matrix * extras.matrix;
   const int64_t chunks = (k + kDepth - 1) / kDepth, depth = (k + chunks - 1) / chunks;
   alignas(64) T panel[kDepth * kWide];
   for (int64_t begin = 0; begin < k; begin += depth) {
@@ -105,12 +117,13 @@ WEFT_INLINE void Dot<T>::Run(int64_t part) const {
     } else {
       PackPanel(from + begin * right_row + column, right_row, end - begin, columns, wide, panel);
     }
+    if (extras.right != 1) Scale(panel, (end - begin) * wide, extras.right, panel);
     for (int64_t at = begin; at < end; at += terms) {
       MultiplyPanel<T, kBytes>(one, column, first, last, at, std::min(end, at + terms),
                                panel + (at - begin) * wide);
     }
   }
-  if (mirrored) WEFT_PICK(Mirror<T>)(one.out, n, column, columns, first, last);
+  CompletePanel<T, kBytes>(one, column, columns, first, last);
 }
 
 namespace {
@@ -148,6 +161,7 @@ void Packed<T>::Pack(int64_t part) const {
     } else {
       PackPanel(job.right + from * job.right_row + column, job.right_row, terms, columns, wide, to);
     }
+    if (job.extras.right != 1) Scale(to, terms * wide, job.extras.right, to);
     return;
   }
   const int64_t row = (part - panels) * kPixels;
@@ -155,13 +169,15 @@ void Packed<T>::Pack(int64_t part) const {
   for (int64_t r = 0; r < kPixels; ++r) {
     rows[r] = job.left + std::min(row + r, job.m - 1) * job.left_row + from * job.left_step;
   }
-  T* to = left + (from - begin) * tiles * kPixels + row * terms;
+  T* const to = left + (from - begin) * tiles * kPixels + row * terms;
   if (job.left_row == 1 && row + kPixels <= job.m) {
-    return CopyRows<kPixels * sizeof(T)>(rows[0], job.left_step, terms, to);
+    CopyRows<kPixels * sizeof(T)>(rows[0], job.left_step, terms, to);
+  } else {
+    for (int64_t i = 0; i < terms; ++i) {
+      for (int64_t r = 0; r < kPixels; ++r) to[i * kPixels + r] = rows[r][i * job.left_step];
+    }
   }
-  for (int64_t i = 0; i < terms; ++i, to += kPixels) {
-    for (int64_t r = 0; r < kPixels; ++r) to[r] = rows[r][i * job.left_step];
-  }
+  if (job.extras.left != 1) Scale(to, terms * kPixels, job.extras.left, to);
 }
 
 template <class T>
@@ -191,9 +207,7 @@ WEFT_INLINE void Packed<T>::RunChunk(int64_t part, int64_t from, int64_t terms) 
       StoreTile<V, kVectors>(rows, 1, terms, y + column * terms, job.out + row * job.out_row + column, job.out_row,
                              next - row, columns, kPixels, job.subtract ? -1 : from > 0);
     }
-    if (job.mirrored && from + terms >= job.k) {
-      WEFT_PICK(Mirror<T>)(job.out, job.out_row, column, columns, top, bottom);
-    }
+    if (from + terms >= job.k) CompletePanel<T, kBytes>(job, column, columns, top, bottom);
   }
 }
 
@@ -233,8 +247,9 @@ bool MultiplyPacked(ffi::ThreadPool* pool, const Dot<T>& job, int bytes) {
   return true;
 }
 
+// Multiplies both operands of all products. Returns false without memory for scaled elements.
 template <class T>
-void MultiplyAll(ffi::ThreadPool* pool, Dot<T> job) {
+bool MultiplyAll(ffi::ThreadPool* pool, Dot<T> job) {
   static const int bytes = VectorBytes();
   const int64_t wide = kVectors * bytes / sizeof(T), products = job.m * job.n * job.k;
   const int64_t left = job.m * job.k * static_cast<int64_t>(sizeof(T));
@@ -246,8 +261,20 @@ void MultiplyAll(ffi::ThreadPool* pool, Dot<T> job) {
   for (int64_t i = 0; packed && i < job.batch; ++i) {
     packed = MultiplyPacked(pool, one, bytes);
     one.left += job.m * job.k, one.right += job.k * job.n, one.out += job.m * job.n;
+    one.extras.addend += job.extras.matrix;
   }
-  if (packed) return;
+  if (packed) return true;
+  // rows of the left operand are read again for each panel, so they are multiplied before
+  const int64_t elements = job.extras.left != 1 ? job.batch * job.m * job.k : 0;
+  const auto scaled = Allocate<T>(elements);
+  if (elements > 0) {
+    if (!scaled) return false;
+    ForEach(*pool, (elements + kPiece - 1) / kPiece, [&](int64_t i) {
+      const int64_t at = i * kPiece;
+      Scale(job.left + at, std::min(kPiece, elements - at), job.extras.left, scaled.get() + at);
+    });
+    job.left = scaled.get();
+  }
   const auto run = RunWith<Dot<T>>(bytes);
   job.panels = (job.n + wide - 1) / wide;
   const int64_t wanted = std::min(kParts / (job.panels * job.batch), job.m / kFewest);
@@ -264,13 +291,17 @@ void MultiplyAll(ffi::ThreadPool* pool, Dot<T> job) {
       run(job, job.mirrored ? parts - 1 - i : i);
     }
   };
-  if (pieces == 1) return run_piece(0);
-  ForEach(*pool, pieces, run_piece);
+  if (pieces == 1) {
+    run_piece(0);
+  } else {
+    ForEach(*pool, pieces, run_piece);
+  }
+  return true;
 }
 
 template <bool kMirrored>
-ffi::Error DotAll(ffi::ThreadPool pool, ffi::AnyBuffer left, ffi::AnyBuffer right,
-                  ffi::Result<ffi::AnyBuffer> out, bool left_turned, bool right_turned) {
+ffi::Error DotAll(ffi::ThreadPool pool, ffi::AnyBuffer left, ffi::AnyBuffer right, ffi::RemainingArgs more,
+                  ffi::Result<ffi::AnyBuffer> out, bool left_turned, bool right_turned, std::string_view extras) {
   Leading leading;
   Size m, n, k;
   if (!Fits(*out, leading, m, n) || !AreAlike(left, right, *out) ||
@@ -280,7 +311,6 @@ ffi::Error DotAll(ffi::ThreadPool pool, ffi::AnyBuffer left, ffi::AnyBuffer righ
         "operands must be [.., m, k], or [.., k, m] if `left_turned`, and [.., k, n], or [.., n, k] if "
         "`right_turned`, with k above 0, and the result [.., m, n], of one dtype, with n equal to m if it is symmetric");
   }
-  if (out->element_count() == 0) return ffi::Error::Success();
   const int64_t batch = leading.count();
   const auto run = [&](auto zero) {
     using T = decltype(zero);
@@ -288,8 +318,9 @@ ffi::Error DotAll(ffi::ThreadPool pool, ffi::AnyBuffer left, ffi::AnyBuffer righ
                static_cast<const T*>(right.untyped_data()), static_cast<T*>(out->untyped_data()),
                left_turned ? 1 : int64_t{k}, left_turned ? int64_t{m} : 1, right_turned ? k : n, n, right_turned};
     job.mirrored = kMirrored;
-    MultiplyAll(&pool, job);
-    return ffi::Error::Success();
+    if (!job.extras.Read(more, 0, extras, *out) || job.extras.count != more.size()) return WrongExtras();
+    const bool is_done = out->element_count() == 0 || MultiplyAll(&pool, job);
+    return is_done ? ffi::Error::Success() : OutOfMemory();
   };
   switch (left.element_type()) {
     case ffi::F32: return run(float{});
@@ -311,9 +342,11 @@ void Multiply(ffi::ThreadPool* pool, Dot<double> job) { MultiplyAll(pool, job); 
                                     .Ctx<xla::ffi::ThreadPool>()     \
                                     .Arg<xla::ffi::AnyBuffer>()      \
                                     .Arg<xla::ffi::AnyBuffer>()      \
+                                    .RemainingArgs()                 \
                                     .Ret<xla::ffi::AnyBuffer>()      \
                                     .Attr<bool>("left_turned")       \
-                                    .Attr<bool>("right_turned"))
+                                    .Attr<bool>("right_turned")      \
+                                    .Attr<std::string_view>("extras"))
 
 WEFT_DOT(weft_dot, false);
 // The same for a product that is symmetric, which takes half of the operations. Only the elements on

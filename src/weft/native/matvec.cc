@@ -1,5 +1,6 @@
 // Products of a matrix and a vector: [m, k] or [k, m] with [k].
 
+#include "extras.h"
 #include "tiles.h"
 
 namespace weft {
@@ -18,6 +19,7 @@ struct Product {
   const T *matrix, *vector;
   T* out;
   int64_t rows;  // of a part
+  Extras<T> extras;
 
   template <int kBytes>
   WEFT_INLINE void Run(int64_t part) const;
@@ -31,6 +33,7 @@ struct ColumnSums {
   const T *matrix, *vector;
   T* sums;                       // [parts, m]
   int64_t columns, parts, rows;  // of a block, of the rows, of a part
+  Extras<T> extras;
 
   template <int kBytes>
   WEFT_INLINE void Run(int64_t part) const;
@@ -44,13 +47,20 @@ struct BothProducts {
   const T *matrix, *right, *left;
   T *out, *sums;  // [m], [parts, k]
   int64_t rows;   // of a part
+  Extras<T> extras;  // of the products of rows
 
   template <int kBytes>
   WEFT_INLINE void Run(int64_t part) const;
 };
 
+// A vector of a row, times the number that the matrix is multiplied by.
+template <class V, bool kScaled, class T>
+WEFT_INLINE V LoadScaled(const T* from, T number) {
+  return kScaled ? number * Load<V>(from) : Load<V>(from);
+}
+
 // The sums of some rows' products, four rows at once.
-template <class T, int kBytes>
+template <class T, int kBytes, bool kScaled = false>
 WEFT_INLINE void MultiplyRows(const Product<T>& job, int64_t first, int64_t last) {
   using V = typename Vector<T, kBytes>::V;
   constexpr int64_t kLanes = Vector<T, kBytes>::kLanes, kRows = 4;
@@ -62,24 +72,25 @@ WEFT_INLINE void MultiplyRows(const Product<T>& job, int64_t first, int64_t last
     for (int64_t i = 0; i < whole; i += 2 * kLanes) {
       const V x = Load<V>(job.vector + i), y = Load<V>(job.vector + i + kLanes);
       for (int64_t r = 0; r < kRows; ++r) {
-        sums[r][0] += x * Load<V>(from[r] + i);
-        sums[r][1] += y * Load<V>(from[r] + i + kLanes);
+        sums[r][0] += x * LoadScaled<V, kScaled>(from[r] + i, job.extras.left);
+        sums[r][1] += y * LoadScaled<V, kScaled>(from[r] + i + kLanes, job.extras.left);
       }
     }
     for (int64_t r = 0; r < std::min(kRows, last - row); ++r) {
       const V both = sums[r][0] + sums[r][1];
       T sum = 0;
       for (int64_t lane = 0; lane < kLanes; ++lane) sum += both[lane];
-      for (int64_t i = whole; i < job.k; ++i) sum += job.vector[i] * from[r][i];
+      for (int64_t i = whole; i < job.k; ++i) sum += job.vector[i] * (job.extras.left * from[r][i]);
       job.out[row + r] = sum;
     }
   }
 }
 
-// Adds the rows of a matrix, times a number each, to one row of sums. Each pass adds kTerms rows.
-template <class T, int kBytes>
+// Adds the rows of a matrix, times `scale` and a number each, to one row of sums. Each pass adds kTerms
+// rows.
+template <class T, int kBytes, bool kScaled = false>
 WEFT_INLINE void AddRows(const T* matrix, int64_t stride, const T* numbers, int64_t rows,
-                         int64_t columns, T* sums) {
+                         int64_t columns, T* sums, T scale = 1) {
   using V = typename Vector<T, kBytes>::V;
   constexpr int64_t kLanes = Vector<T, kBytes>::kLanes;
   const int64_t whole = columns / kLanes * kLanes;
@@ -93,16 +104,16 @@ WEFT_INLINE void AddRows(const T* matrix, int64_t stride, const T* numbers, int6
     }
     for (int64_t j = 0; j < whole; j += kLanes) {
       V sum = Load<V>(sums + j);
-      for (int64_t r = 0; r < kTerms; ++r) sum += x[r] * Load<V>(from[r] + j);
+      for (int64_t r = 0; r < kTerms; ++r) sum += x[r] * LoadScaled<V, kScaled>(from[r] + j, scale);
       std::memcpy(sums + j, &sum, sizeof(V));
     }
     for (int64_t j = whole; j < columns; ++j) {
-      for (int64_t r = 0; r < kTerms; ++r) sums[j] += x[r] * from[r][j];
+      for (int64_t r = 0; r < kTerms; ++r) sums[j] += x[r] * (scale * from[r][j]);
     }
   }
   for (; row < rows; ++row) {
     const T* from = matrix + row * stride;
-    for (int64_t j = 0; j < columns; ++j) sums[j] += numbers[row] * from[j];
+    for (int64_t j = 0; j < columns; ++j) sums[j] += numbers[row] * (scale * from[j]);
   }
 }
 
@@ -153,8 +164,13 @@ inline int64_t CountParts(int64_t rows, int64_t products, int64_t most) {
 template <class T>
 template <int kBytes>
 WEFT_INLINE void Product<T>::Run(int64_t part) const {
-  const int64_t first = part * rows;
-  MultiplyRows<T, kBytes>(*this, first, std::min(first + rows, m));
+  const int64_t first = part * rows, last = std::min(first + rows, m);
+  if (extras.left == 1) {
+    MultiplyRows<T, kBytes>(*this, first, last);
+  } else {
+    MultiplyRows<T, kBytes, true>(*this, first, last);
+  }
+  extras.Complete(out, 0, 0, 1, first, last - first);
 }
 
 template <class T>
@@ -164,7 +180,13 @@ WEFT_INLINE void ColumnSums<T>::Run(int64_t part) const {
   const int64_t count = std::min(columns, m - first), terms = std::min(rows, k - row);
   T* to = sums + part % parts * m + first;
   std::memset(to, 0, count * sizeof(T));
-  if (terms > 0) AddRows<T, kBytes>(matrix + row * m + first, m, vector + row, terms, count, to);
+  if (terms <= 0) return;
+  const T *from = matrix + row * m + first, *numbers = vector + row;
+  if (extras.left == 1) {
+    AddRows<T, kBytes>(from, m, numbers, terms, count, to);
+  } else {
+    AddRows<T, kBytes, true>(from, m, numbers, terms, count, to, extras.left);
+  }
 }
 
 template <class T>
@@ -172,22 +194,24 @@ template <int kBytes>
 WEFT_INLINE void BothProducts<T>::Run(int64_t part) const {
   T* to = sums + part * k;
   std::memset(to, 0, k * sizeof(T));
-  const Product<T> job{m, k, matrix, right, out, rows};
+  const Product<T> job{m, k, matrix, right, out, rows, {}};
   const T* numbers = left == nullptr ? out : left;
   const int64_t end = std::min(m, (part + 1) * rows);
   int64_t row = part * rows;
   for (; left != nullptr && row + kBoth <= end; row += kBoth) {
     MultiplyBothWays<T, kBytes>(matrix + row * k, k, right, left + row, out + row, to);
+    extras.Complete(out, 0, 0, 1, row, kBoth);
   }
   for (; row < end; row += kTerms) {
     const int64_t count = std::min(kTerms, end - row);
     MultiplyRows<T, kBytes>(job, row, row + count);
+    extras.Complete(out, 0, 0, 1, row, count);
     AddRows<T, kBytes>(matrix + row * k, k, numbers + row, count, k, to);
   }
 }
 
-ffi::Error Multiply(ffi::ThreadPool pool, ffi::AnyBuffer matrix, ffi::AnyBuffer vector,
-                    ffi::Result<ffi::AnyBuffer> out, bool turned) {
+ffi::Error Multiply(ffi::ThreadPool pool, ffi::AnyBuffer matrix, ffi::AnyBuffer vector, ffi::RemainingArgs more,
+                    ffi::Result<ffi::AnyBuffer> out, bool turned, std::string_view names) {
   Size m, k;
   if (!Fits(*out, m) || !Fits(vector, k) || k == 0 || !AreAlike(matrix, vector, *out) ||
       !(turned ? Fits(matrix, k, m) : Fits(matrix, m, k))) {
@@ -200,10 +224,19 @@ ffi::Error Multiply(ffi::ThreadPool pool, ffi::AnyBuffer matrix, ffi::AnyBuffer 
     const T* a = static_cast<const T*>(matrix.untyped_data());
     const T* x = static_cast<const T*>(vector.untyped_data());
     T* y = static_cast<T*>(out->untyped_data());
+    Extras<T> extras;
+    if (!extras.Read(more, 0, names, *out) || extras.count != more.size()) return WrongExtras();
+    if (m == 0) return ffi::Error::Success();
+    const Memory<T> scaled = Allocate<T>(extras.right != 1 ? int64_t{k} : 0);
+    if (extras.right != 1) {
+      if (!scaled) return OutOfMemory();
+      Scale(x, k, extras.right, scaled.get());
+      x = scaled.get();
+    }
     if (!turned) {
       static const auto part = RunWith<Product<T>>(VectorBytes());
       const int64_t rows = std::max<int64_t>(4, kPiece / k / 4 * 4);
-      const Product<T> job{m, k, a, x, y, rows};
+      const Product<T> job{m, k, a, x, y, rows, extras};
       ForEach(pool, (m + rows - 1) / rows, [&](int64_t i) { part(job, i); });
       return ffi::Error::Success();
     }
@@ -213,9 +246,10 @@ ffi::Error Multiply(ffi::ThreadPool pool, ffi::AnyBuffer matrix, ffi::AnyBuffer 
     const Memory<T> sums = Allocate<T>(parts > 1 ? parts * m : 0);
     if (parts > 1 && !sums) return OutOfMemory();
     const int64_t rows = (k + parts * kTerms - 1) / (parts * kTerms) * kTerms;
-    const ColumnSums<T> job{m, k, a, x, parts > 1 ? sums.get() : y, columns, parts, rows};
+    const ColumnSums<T> job{m, k, a, x, parts > 1 ? sums.get() : y, columns, parts, rows, extras};
     ForEach(pool, blocks * parts, [&](int64_t i) { part(job, i); });
     if (parts > 1) AddParts(sums.get(), parts, m, y);
+    extras.Complete(y, 0, 0, 1, 0, m);
     return ffi::Error::Success();
   };
   switch (matrix.element_type()) {
@@ -226,8 +260,9 @@ ffi::Error Multiply(ffi::ThreadPool pool, ffi::AnyBuffer matrix, ffi::AnyBuffer 
 }
 
 ffi::Error MultiplyBoth(ffi::ThreadPool pool, ffi::AnyBuffer matrix, ffi::AnyBuffer right,
-                        ffi::AnyBuffer left, ffi::Result<ffi::AnyBuffer> out,
-                        ffi::Result<ffi::AnyBuffer> turned_out, bool chained) {
+                        ffi::AnyBuffer left, ffi::RemainingArgs more, ffi::Result<ffi::AnyBuffer> out,
+                        ffi::Result<ffi::AnyBuffer> turned_out, bool chained, std::string_view names,
+                        std::string_view turned_names) {
   Size m, k;
   if (!Fits(matrix, m, k) || !Fits(right, k) || !Fits(*out, m) || !Fits(*turned_out, k) ||
       !(chained ? Fits(left, k) : Fits(left, m)) || k == 0 ||
@@ -239,6 +274,11 @@ ffi::Error MultiplyBoth(ffi::ThreadPool pool, ffi::AnyBuffer matrix, ffi::AnyBuf
   const auto run = [&](auto zero) {
     using T = decltype(zero);
     static const auto part = RunWith<BothProducts<T>>(VectorBytes());
+    Extras<T> extras, turned;
+    if (!extras.Read(more, 0, names, *out, false) || !turned.Read(more, extras.count, turned_names, *turned_out, false) ||
+        extras.count + turned.count != more.size()) {
+      return WrongExtras();
+    }
     const int64_t parts = CountParts(m, m * k, kParts);
     T* z = static_cast<T*>(turned_out->untyped_data());
     const Memory<T> sums = Allocate<T>(parts > 1 ? parts * k : 0);
@@ -251,9 +291,11 @@ ffi::Error MultiplyBoth(ffi::ThreadPool pool, ffi::AnyBuffer matrix, ffi::AnyBuf
                               chained ? nullptr : static_cast<const T*>(left.untyped_data()),
                               static_cast<T*>(out->untyped_data()),
                               parts > 1 ? sums.get() : z,
-                              rows};
+                              rows,
+                              extras};
     ForEach(pool, parts, [&](int64_t i) { part(job, i); });
     if (parts > 1) AddParts(sums.get(), parts, k, z);
+    turned.Complete(z, 0, 0, 1, 0, k);
     return ffi::Error::Success();
   };
   switch (matrix.element_type()) {
@@ -271,8 +313,10 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_matvec, weft::Multiply,
                                   .Ctx<xla::ffi::ThreadPool>()
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .Arg<xla::ffi::AnyBuffer>()
+                                  .RemainingArgs()
                                   .Ret<xla::ffi::AnyBuffer>()
-                                  .Attr<bool>("turned"));
+                                  .Attr<bool>("turned")
+                                  .Attr<std::string_view>("extras"));
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_matvec_pair, weft::MultiplyBoth,
                               xla::ffi::Ffi::Bind()
@@ -280,6 +324,9 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_matvec_pair, weft::MultiplyBoth,
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .Arg<xla::ffi::AnyBuffer>()
+                                  .RemainingArgs()
                                   .Ret<xla::ffi::AnyBuffer>()
                                   .Ret<xla::ffi::AnyBuffer>()
-                                  .Attr<bool>("chained"));
+                                  .Attr<bool>("chained")
+                                  .Attr<std::string_view>("extras")
+                                  .Attr<std::string_view>("turned_extras"));

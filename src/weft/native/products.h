@@ -3,7 +3,7 @@
 #ifndef WEFT_NATIVE_PRODUCTS_H_
 #define WEFT_NATIVE_PRODUCTS_H_
 
-#include "common.h"
+#include "extras.h"
 
 namespace weft {
 
@@ -21,6 +21,7 @@ struct Dot {
   bool lower = false;     // elements above the diagonal of `out` need not be computed
   int64_t terms = 256;    // that are added up before the sum is added to `out`; small sums are more exact
   bool mirrored = false;  // the product is symmetric: elements above the diagonal are copied from below it
+  Extras<T> extras = {};
   int64_t panels = 0, blocks = 0, rows = 0;  // column panels, row blocks, rows of a block
 
   template <int kBytes>
