@@ -286,8 +286,9 @@ class CompiledModule:
 
     def analyse(self, instruction: Instruction) -> Cost:
         if instruction.target in PRODUCTS:
-            shapes = [*[self.by_id[o].shape for o in instruction.operands], instruction.shape]
-            cost = cost_of_product(*shapes)
+            x, y, *extras = [self.by_id[o].shape for o in instruction.operands]
+            cost = cost_of_product(x, y, instruction.shape)
+            cost = cost._replace(bytes=cost.bytes + sum(map(shape_bytes, extras)))
             half = instruction.target.endswith("symmetric")
             return cost._replace(flops=cost.flops / 2) if half else cost
         operands = [self.by_id[o] for o in dict.fromkeys(instruction.operands)]
