@@ -55,6 +55,7 @@ PROGRAMS = {
         lambda a, b: lax.fori_loop(0, 3, lambda i, x: jnp.tanh(x @ b) - a, a),
         [["tanh", "sub", "add"]],  # and the counter
     ),
+    "functions that XLA inlines": (lambda a, b: jit(lambda x: x * 2)(a) + jit(jnp.negative)(b), []),
     "a loop without": (lambda a, b: lax.fori_loop(0, 3, lambda i, x: x * b - a, a), []),
     "a loop that stacks": (
         lambda a, b: lax.scan(lambda x, _: (jnp.tanh(x @ b), x.sum()), a, None, length=3)[1],

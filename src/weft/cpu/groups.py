@@ -120,10 +120,9 @@ def group_bodies(eqn: Eqn) -> Eqn:
         return eqn
 
     def group(body: Body) -> Jaxpr:
-        looping = body.runs is Runs.LOOP
-        if body.runs is Runs.CONDITION or (looping and not calls_functions(body.jaxpr)):
-            return body.jaxpr
-        return group_program(body.jaxpr)
+        if body.runs is Runs.BRANCH or (body.runs is Runs.LOOP and calls_functions(body.jaxpr)):
+            return group_program(body.jaxpr)
+        return body.jaxpr
 
     return replace_bodies(eqn, group)
 
@@ -174,18 +173,32 @@ def views_operand(eqn: Eqn) -> bool:
 def fuses(eqn: Eqn) -> bool:
     """Return True if XLA computes operands of an equation that is in no group within its loop."""
     prim = eqn.primitive
-    return prim.memoize_type and not (isinstance(prim, CpuCall) or prim.cost is Cost.CONTRACTION)
+    if not prim.memoize_type:
+        return is_inlined(eqn)
+    return not (isinstance(prim, CpuCall) or prim.cost is Cost.CONTRACTION)
+
+
+def is_inlined(eqn: Eqn) -> bool:
+    """Return True if an equation runs a program that XLA inlines, such as a jitted function."""
+    return not eqn.primitive.memoize_type and any(
+        b.runs in (Runs.ONCE, Runs.AGAIN) for b in running_bodies(eqn)
+    )
 
 
 def count_reread(eqns: Sequence[Eqn], calls: Sequence[Eqn]) -> int:
-    """Return how many results of groups XLA would compute within the operation that reads them."""
+    """Return how many values XLA would compute where they are read, were they not in memory.
+
+    They are results of groups, and operands of groups from programs that XLA inlines.
+    """
     made = {v for call in calls for v in call.outvars}
-    return sum(
-        type(a) is Var and a in made
-        for eqn in eqns
-        if isinstance(eqn.primitive, Group) or (fuses(eqn) and not views_operand(eqn))
-        for a in eqn.invars
-    )
+    inlined = {v for eqn in eqns if is_inlined(eqn) for v in eqn.outvars} - made
+    count = 0
+    for eqn in eqns:
+        grouped = isinstance(eqn.primitive, Group)
+        if grouped or (fuses(eqn) and not views_operand(eqn)):
+            read = made | inlined if grouped else made
+            count += sum(type(a) is Var and a in read for a in eqn.invars)
+    return count
 
 
 class Grouping:
