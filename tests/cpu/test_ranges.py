@@ -65,6 +65,10 @@ PROGRAMS = {
         ),
         1,
     ),
+    "beyond the cases": (
+        lambda x: lax.fori_loop(0, 2, lambda i, y: y + lax.select_n(np.int32(5), x[0], x[1]), x[0]),
+        1,
+    ),
     "an argument": (lambda x: x[jnp.int32(x[0, 0])], 1),
 }
 

@@ -2,7 +2,7 @@
 
 NumPy's `x[i]` is `x[i + n]` for a negative `i`. The counter of a loop starts at a number and grows
 by a number, so its range is known, and with it the results of comparisons. Without the tests, a
-program of loops compiles in 0.85 to 0.97 of the time.
+program of loops compiles in 0.85 to 1 of the time.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def compare(direction: str, x: tuple[int, int], y: tuple[int, int]) -> Range:
 
 def choose(eqn: Eqn, which: Range) -> Atom | None:
     """Return the operand that a choice is known to take; None if that is not known."""
-    if which is None or which[0] != which[1]:
+    if which is None or which[0] != which[1] or not 0 <= which[0] < len(eqn.invars) - 1:
         return None
     chosen = eqn.invars[1 + which[0]]
     return chosen if chosen.aval is eqn.outvars[0].aval else None
