@@ -5,10 +5,9 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH
+from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, prepare_ungrouped
 from weft import config, jit, lax
 from weft.cpu.chains import MAX_LAST_BYTES
-from weft.cpu.passes import prepare_jaxpr
 from weft.passes.check import check_jaxpr
 from weft.primitives.expr import LARGE
 
@@ -19,7 +18,7 @@ LARGER = jnp.zeros(MAX_LAST_BYTES // 4 + 1)
 
 def names_of(fun, *args, target=KERNELS) -> str:
     """The names of the operations that a CPU is given, also in loops."""
-    jaxpr = prepare_jaxpr(weft.make_jaxpr(fun)(*args).jaxpr, target)
+    jaxpr = prepare_ungrouped(weft.make_jaxpr(fun)(*args).jaxpr, target)
     check_jaxpr(jaxpr)
     return " ".join(find_names(jaxpr))
 

@@ -94,7 +94,8 @@ def test_a_quotient_used_twice_ends_no_loop():
         with weft.enable_x64(True):
             compiled = weft.jit(lambda x: toy.apply(x)[0]).lower(x).compile()
             got = np.asarray(compiled(x))
-        assert compiled.as_text().partition("\nENTRY")[2].count(" fusion(") == 1
+        main = compiled.as_text().partition("\nENTRY")[2]
+        assert main.count(" fusion(") + main.count(" call(") == 1
         np.testing.assert_array_max_ulp(got, (x / (x + 2)) ** 2 + x / (x + 2), 8)
 
 
