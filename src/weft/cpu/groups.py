@@ -8,7 +8,7 @@ products and loops become a call that XLA treats like such a loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,6 @@ from weft.cpu.elements import FAMILIES
 from weft.cpu.rewriting import replace_bodies, running_bodies
 from weft.cpu.scope import Target
 from weft.passes.dce import with_equations
-from weft.passes.inline import rename_atoms
 from weft.primitives.layout import Iota
 from weft.primitives.slicing import Pad
 from weft.util import JAXLIB
@@ -98,7 +97,8 @@ def group_program(jaxpr: Jaxpr) -> Jaxpr:
     if jaxpr.effects:
         return jaxpr
     eqns = [*map(group_bodies, jaxpr.eqns)]
-    joins = [*map(joins_group, eqns)]
+    fits: dict[ShapedArray, bool] = {}
+    joins = [joins_group(e, fits) for e in eqns]
     if any(j and not views_operand(e) for j, e in zip(joins, eqns, strict=True)):
         eqns = Grouping(jaxpr, eqns, joins).write()
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
@@ -142,17 +142,22 @@ def calls_functions(jaxpr: Jaxpr) -> bool:
     return False
 
 
-def joins_group(eqn: Eqn) -> bool:
-    """Return True if an equation may be part of a group."""
+def joins_group(eqn: Eqn, fits: dict[ShapedArray, bool]) -> bool:
+    """Return True if an equation may be part of a group; `fits` has the answers for arrays."""
     prim = eqn.primitive
     moves = prim.elements is Elements.MOVED and prim.cost in (Cost.FREE, Cost.JOIN)
     if not (moves or isinstance(prim, (*FAMILIES, Iota, Pad))) or "lower" in vars(prim):
         return False
     if prim.cost is Cost.TRANSCENDENTAL and eqn.outvars[0].aval.size > MAX_FUNCTION_ELEMENTS:
         return False
-    return prim.cost is not Cost.ITERATIVE and all(
-        fits_group(a.aval) for a in (*eqn.invars, *eqn.outvars)
-    )
+    if prim.cost is Cost.ITERATIVE:
+        return False
+    for a in (*eqn.invars, *eqn.outvars):
+        if a.aval not in fits:
+            fits[a.aval] = fits_group(a.aval)
+        if not fits[a.aval]:
+            return False
+    return True
 
 
 def fits_group(aval: ShapedArray) -> bool:
@@ -210,38 +215,36 @@ class Grouping:
 
     def __init__(self, jaxpr: Jaxpr, eqns: Sequence[Eqn], joins: list[bool]):
         self.jaxpr, self.eqns, self.joins = jaxpr, eqns, joins
-        self.makers = {v: i for i, e in enumerate(eqns) for v in e.outvars}
-        self.users: dict[Atom, list[int]] = {v: [] for v in self.makers}
-        for i, eqn in enumerate(eqns):
-            for a in eqn.invars:
-                if type(a) is Var and a in self.users:
-                    self.users[a].append(i)
+        makers: dict[Atom, int] = {}
+        self.makers: list[list[int]] = []  # the places of what computes each equation's operands
+        self.users: list[list[int]] = []  # the places of what reads each equation's results
         # XLA computes these while it compiles, or where they are read
         self.constant: list[bool] = []
         for i, eqn in enumerate(eqns):
-            made = self.find_makers(eqn)
-            known = len(made) == sum(type(a) is Var for a in eqn.invars)
-            self.constant.append(joins[i] and known and all(self.constant[k] for k in made))
+            variables = [a for a in eqn.invars if type(a) is Var]
+            made = [makers[a] for a in variables if a in makers]
+            known = joins[i] and len(made) == len(variables)
+            self.constant.append(known and all([self.constant[k] for k in made]))
             joins[i] = joins[i] and not self.constant[i]
-        outs = {a for a in jaxpr.outvars if type(a) is Var}
+            for k in made:
+                self.users[k].append(i)
+            self.makers.append(made)
+            self.users.append([])
+            for v in eqn.outvars:
+                makers[v] = i
+        self.outs = {makers[a] for a in jaxpr.outvars if type(a) is Var and a in makers}
         for i in reversed(range(len(eqns))):
-            if joins[i] and not outs.intersection(eqns[i].outvars):
-                users = [k for v in eqns[i].outvars for k in self.users[v]]
+            if joins[i] and i not in self.outs:
                 fused = views_operand(eqns[i])  # also into a product
-                joins[i] = any(joins[k] or not (fused or fuses(eqns[k])) for k in users)
+                joins[i] = any([joins[k] or not (fused or fuses(eqns[k])) for k in self.users[i]])
         self.numbers = self.find_first()
         self.delay()
-
-    def find_makers(self, eqn: Eqn) -> list[int]:
-        """Return the places of the equations that compute the operands of an equation."""
-        return [self.makers[a] for a in eqn.invars if type(a) is Var and a in self.makers]
 
     def find_first(self) -> list[int]:
         """Return the first group that each equation may be computed in."""
         numbers: list[int] = []
-        for i, eqn in enumerate(self.eqns):
-            made = self.find_makers(eqn)
-            if self.joins[i]:
+        for joined, made in zip(self.joins, self.makers, strict=True):
+            if joined:
                 numbers.append(max([numbers[k] + (not self.joins[k]) for k in made], default=0))
             else:
                 numbers.append(max([numbers[k] for k in made], default=-1))
@@ -253,18 +256,19 @@ class Grouping:
         last = max((n for n, j in zip(numbers, self.joins, strict=True) if j), default=0)
         for i in reversed(range(len(self.eqns))):
             if self.joins[i]:
-                used = [numbers[k] for v in self.eqns[i].outvars for k in self.users[v]]
-                numbers[i] = max(numbers[i], min([*used, last]))
+                numbers[i] = max(numbers[i], min([last, *[numbers[k] for k in self.users[i]]]))
 
     def write(self) -> list[Eqn]:
         """Return the equations of the program, with calls of the groups."""
+        places: dict[int, list[int]] = {}
+        for i, number in enumerate(self.numbers):
+            places.setdefault(number, []).append(i)
         written: list[Eqn] = []
-        for number in range(-1, max(self.numbers) + 1):
-            places = [i for i, n in enumerate(self.numbers) if n == number]
-            group = [i for i in places if self.joins[i]]
+        for number in sorted(places):
+            group = [i for i in places[number] if self.joins[i]]
             if group:
                 written += self.write_group(group)
-            written += [self.eqns[i] for i in places if not self.joins[i]]
+            written += [self.eqns[i] for i in places[number] if not self.joins[i]]
         calls = [e for e in written if isinstance(e.primitive, Group)]
         return written if count_reread(written, calls) < len(calls) else list(self.eqns)
 
@@ -273,35 +277,26 @@ class Grouping:
         eqns = [self.eqns[i] for i in group]
         if all(views_operand(e) or e.outvars[0].aval.size == 1 for e in eqns):
             return eqns
-        within = {*group}
-        self.add_constants(group, within)
-        eqns = [self.eqns[i] for i in sorted(within)]
-        made = {v for e in eqns for v in e.outvars}
-        reads = dict.fromkeys(a for e in eqns for a in e.invars if type(a) is Var and a not in made)
-        outs = {a for a in self.jaxpr.outvars if type(a) is Var}
-        results = [
-            v
-            for i in group
-            for v in self.eqns[i].outvars
-            if v in outs or any(self.is_stored_for(k, i) for k in self.users[v])
-        ]
-        inner: dict[Var, Any] = {v: Var(v.aval) for v in (*reads, *made)}
-        body = [
-            e.replace(invars=rename_atoms(e.invars, inner), outvars=[inner[v] for v in e.outvars])
-            for e in eqns
-        ]
-        jaxpr = Jaxpr(
-            [], [inner[v] for v in reads], [inner[v] for v in results], body, name="group"
-        )
+        body = [self.eqns[i] for i in self.add_constants(group)]
+        made = {v for e in body for v in e.outvars}
+        reads = dict.fromkeys(a for e in body for a in e.invars if type(a) is Var and a not in made)
+        results = [v for i in group if self.is_stored(i) for v in self.eqns[i].outvars]
+        jaxpr = Jaxpr([], [*reads], results, body, name="group")
         return [Eqn(group_p, [*reads], {"jaxpr": jaxpr}, results, eqns[-1].source)]
 
-    def is_stored_for(self, user: int, maker: int) -> bool:
-        """Return True if a user of an equation's result reads it from memory."""
-        return not self.joins[user] or self.numbers[user] != self.numbers[maker]
+    def is_stored(self, i: int) -> bool:
+        """Return True if results of an equation of a group are read outside of it."""
+        joins, numbers = self.joins, self.numbers
+        return i in self.outs or any(
+            [not joins[k] or numbers[k] != numbers[i] for k in self.users[i]]
+        )
 
-    def add_constants(self, group: Iterable[int], within: set[int]) -> None:
-        """Add the equations whose results do not depend on inputs, and that a group reads."""
-        for i in group:
-            found = {k for k in self.find_makers(self.eqns[i]) if self.constant[k]} - within
-            within |= found
-            self.add_constants(found, within)
+    def add_constants(self, group: Sequence[int]) -> list[int]:
+        """Return the places of a group, and of the constants that it is computed from."""
+        left, within = [*group], {*group}
+        while left:
+            for k in self.makers[left.pop()]:
+                if self.constant[k] and k not in within:
+                    within.add(k)
+                    left.append(k)
+        return sorted(within)
