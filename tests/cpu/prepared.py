@@ -1,6 +1,8 @@
 """A helper of tests of the passes for CPUs: the text of a program after the passes."""
 
+import contextlib
 import textwrap
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,10 +18,17 @@ NO_KERNELS = Target(native=False)
 OVER_MESH = Target(native=True, devices=True)
 
 
-def prepare_ungrouped(jaxpr: Jaxpr, target: Target) -> Jaxpr:
-    """Return a program after all passes but the last one, so that it is the same on each jaxlib."""
+@contextlib.contextmanager
+def leave_out_groups() -> Iterator[None]:
+    """Leave out the last pass, so that programs and texts are the same with each jaxlib."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passes, "PASSES", [p for p in passes.PASSES if p is not group_operations])
+        yield
+
+
+def prepare_ungrouped(jaxpr: Jaxpr, target: Target) -> Jaxpr:
+    """Return a program after all passes but the last one."""
+    with leave_out_groups():
         return passes.prepare_jaxpr(jaxpr, target)
 
 
