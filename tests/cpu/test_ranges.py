@@ -7,6 +7,7 @@ import weft
 import weft.numpy as jnp
 from weft import jit, lax
 from weft.cpu.ranges import bound_program
+from weft.sharding import PartitionSpec as P
 
 N = 7
 X = np.random.default_rng(0).standard_normal((N, N)).astype(np.float32)
@@ -59,6 +60,12 @@ PROGRAMS = {
         1,
     ),
     "rows of numbers": (lambda x: lax.scan(lambda y, i: (y + x[i], y), x[0], jnp.arange(N)), 0),
+    "in a part on each device": (
+        lambda x: weft.shard_map(
+            sum_rows(lambda i: i), mesh=weft.make_mesh((1,), "x"), in_specs=P(), out_specs=P()
+        )(x),
+        0,
+    ),
     "until a test fails": (
         lambda x: lax.while_loop(
             lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] + x[c[0]]), (0, x[0])

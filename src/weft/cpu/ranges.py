@@ -32,9 +32,10 @@ Range = tuple[int, int] | None
 
 def bound_indices(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program without choices whose results are known from the ranges of counters."""
-    if not any(runs_loop(e) for e in jaxpr.eqns):
-        return jaxpr
-    return bound_program(jaxpr, (None,) * len(jaxpr.invars))
+    for eqn in jaxpr.eqns:
+        if not eqn.primitive.memoize_type and runs_loop(eqn):
+            return bound_program(jaxpr, (None,) * len(jaxpr.invars))
+    return jaxpr
 
 
 def runs_loop(eqn: Eqn) -> bool:
@@ -70,12 +71,12 @@ def bound_program(jaxpr: Jaxpr, given: tuple[Range, ...]) -> Jaxpr:
 
 def bound_body(known: Sequence[Range], body: Body) -> Jaxpr:
     """Return a program that an equation holds, whose operands have known ranges."""
-    given = [known[i] for i in body.operands]
+    given, count = [known[i] for i in body.operands], len(body.jaxpr.invars)
     if body.runs is Runs.LOOP and body.turns is not None:
         for number, place in enumerate(body.carry):
             given[place] = count_range(body, given[place], number)
-    elif body.runs not in (Runs.ONCE, Runs.AGAIN, Runs.BRANCH):
-        given = [None] * len(given)
+    elif body.runs not in (Runs.ONCE, Runs.AGAIN, Runs.BRANCH) or len(given) != count:
+        given = [None] * count
     return bound_program(body.jaxpr, tuple(given))
 
 
