@@ -188,8 +188,7 @@ def fuse_attention(jaxpr: Jaxpr, target: Target) -> Jaxpr:
 
     A profile shows operations one by one, so nothing is fused if operations are named.
     """
-    found = survey_program(jaxpr)
-    if not target.native or target.located or found.products < 2 or not found.has_exp:
+    if not target.native or target.located or not survey_program(jaxpr).may_attend:
         return jaxpr
     flat = inline_calls(jaxpr, True)
     if flat is not jaxpr:  # a jitted function and its gradient are two functions

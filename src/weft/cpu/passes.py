@@ -23,9 +23,8 @@ from weft.passes.dce import drop_dead_code
 
 
 def fuse_written_attention(jaxpr: Jaxpr, target: Target) -> Jaxpr:
-    """Fuse attention. Its modules are imported for programs with what it is made of."""
-    found = survey_program(jaxpr)
-    if found.products < 2 or not found.has_exp:
+    """Fuse attention. Its modules are imported for programs that may have any."""
+    if not survey_program(jaxpr).may_attend:
         return jaxpr
     return cpu.attention.fuse_attention(jaxpr, target)
 

@@ -19,7 +19,7 @@ from weft.core.facts import Elements, Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Body
 from weft.cpu.elements import find_direction
-from weft.cpu.rewriting import replace_bodies, running_bodies
+from weft.cpu.rewriting import rename_operands, replace_bodies, running_bodies
 from weft.cpu.scope import Target
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
@@ -54,7 +54,7 @@ def bound_program(jaxpr: Jaxpr, given: tuple[Range, ...]) -> Jaxpr:
     new: dict[Var, Atom] = {}
     eqns = []
     for old in jaxpr.eqns:
-        eqn = old.replace(invars=rename_atoms(old.invars, new)) if new else old
+        eqn = rename_operands(old, new)
         known = [read_range(a, ranges) for a in eqn.invars]
         if not eqn.primitive.memoize_type:
             eqn = replace_bodies(eqn, partial(bound_body, known))

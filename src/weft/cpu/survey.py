@@ -41,6 +41,11 @@ class Survey(NamedTuple):
     products: int
     has_exp: bool
 
+    @property
+    def may_attend(self) -> bool:
+        """Whether there may be attention, which is two products and a softmax."""
+        return self.products > 1 and self.has_exp
+
 
 @memo_jaxpr
 def survey_program(jaxpr: Jaxpr) -> Survey:
