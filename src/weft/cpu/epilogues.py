@@ -93,7 +93,7 @@ def find_absorbed(jaxpr: Jaxpr) -> set[int]:
 
 
 def count_work(eqn: Eqn) -> int:
-    """Return how many multiplications of float32 take as long as those of a call."""
+    """Return how many multiplications of float32 take as long as a call; 0 for other equations."""
     if not is_call(eqn):
         return 0
     x, y, out = eqn.invars[0].aval, eqn.invars[1].aval, eqn.outvars[0].aval
@@ -154,7 +154,7 @@ class Products:
         return found
 
     def keep_thread(self, found: dict[int, tuple[list[Atom], Extras, Var, Extras]]) -> None:
-        """Leave loops to XLA if a program with much work would consist of calls otherwise.
+        """Leave loops to XLA if a program with much work would consist of calls without them.
 
         XLA would run the program in the thread of the caller, so that calls of it one after another
         would not overlap. The loops after the last products are left, as far as they are needed.
@@ -185,7 +185,7 @@ class Products:
         return sum(sizes) if known else None
 
     def write(self, i: int, operands: list[Atom], scales: Extras, out: Var, end: Extras) -> None:
-        """Write the call for a product and what is computed besides."""
+        """Write the call that computes a product, its scales and its epilogue."""
         names, atoms = scales.names + end.names, scales.atoms + end.atoms
         eqn = self.eqns[i]
         shapes = [a.aval.shape for a in eqn.invars] + scales.shapes + end.shapes
@@ -236,10 +236,10 @@ class Products:
         return operands, found
 
     def find_epilogue(self, out: Var) -> tuple[Var, Extras]:
-        """Return the variable that a call computes in place of a product, and what it needs for it.
+        """Return the variable that a call computes in place of a product, and the operands for it.
 
-        The operands are empty if a loop of XLA's reads the variable, which computes as much with
-        less memory traffic.
+        There are none if a loop of XLA's reads the variable: the loop computes as much, with less
+        memory traffic.
         """
         found, v = Extras([], [], [], []), out
         while (i := self.sole_reader(v)) is not None:

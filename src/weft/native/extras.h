@@ -1,4 +1,4 @@
-// Numbers and arrays that products of matrices are computed with in one call, as those of BLAS are.
+// Numbers and arrays that the call of a product scales by and adds, as calls of BLAS do.
 
 #ifndef WEFT_NATIVE_EXTRAS_H_
 #define WEFT_NATIVE_EXTRAS_H_
@@ -10,7 +10,7 @@
 namespace weft {
 
 // Numbers and an array that a product is computed with, as BLAS does. The operands are multiplied by
-// `left` and `right` as they are read, so that each element is rounded before it is multiplied. An
+// `left` and `right` when they are read: each element is rounded before it is multiplied. An
 // element of the result becomes scale * element + weight * (element of the addend).
 template <class T>
 struct Extras {
