@@ -10,6 +10,7 @@ the name of a program it prints all of its texts, to compare with older ones.
 import collections
 import re
 import sys
+import traceback
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -59,12 +60,20 @@ FEW = ["J", "G", "VG", "JG", "K"]
 
 
 def write(make: Callable, *args: Any) -> str:
-    """Return a text or the text of an error, without addresses and lines."""
+    """Return a text or the text of a refusal, without addresses and lines."""
     try:
         text = str(make(*args))
     except Exception as error:
+        if not is_refusal(error):
+            raise
         text = f"{type(error).__name__}: {error}"
     return re.sub("0x[0-9a-f]{6,}", "0x", re.sub(r"programs.py:\d+", "programs.py", text))
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether a `raise` made this error: one that Python or NumPy made inside weft is a fault."""
+    *_, frame = traceback.extract_tb(error.__traceback__)
+    return frame.line is not None and frame.line.startswith("raise ")
 
 
 def texts_of(name: str) -> Iterator[tuple[str, str]]:
