@@ -1,5 +1,7 @@
 """Operations on small arrays that become calls, which XLA compiles as one function each."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -133,3 +135,42 @@ def test_donated_operands_and_compiled_text():
     np.testing.assert_allclose(x, A @ B + A, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(y, A * 2)
     assert given.is_deleted()
+
+
+def scoped(x, y):
+    with weft.named_scope("a"):
+        x = jnp.sin(x) - y
+    with weft.named_scope("b"):
+        return x @ jnp.cos(y)
+
+
+# Programs, and names of operations of their groups.
+NAMED = {
+    "in a program": (scoped, {"a/sin", "a/sub", "b/cos"}),
+    "a gradient": (
+        weft.grad(lambda x, y: scoped(x, y).sum()),
+        {"transpose(jvp(a))/mul", "jvp(a)/cos"},
+    ),
+    "in a loop in a scope": (
+        lambda x, y: weft.named_scope("loop")(
+            lambda: lax.fori_loop(0, 3, lambda i, x: jnp.tanh(x @ y) - y, x)
+        )(),
+        {"loop/scan/tanh", "loop/scan/sub"},
+    ),
+}
+
+
+@grouped
+@pytest.mark.parametrize("name", NAMED)
+def test_names(name):
+    """Operations are named as if they were in no group."""
+    fun, expected = NAMED[name]
+
+    def f(x, y):
+        return fun(x, y)
+
+    text = jit(f).lower(A, B).compile().as_text()
+    assert "xla_cpu_small_call" in text
+    found = re.findall(r'op_name="([^"]*)"', text)
+    assert {f"jit(f)/{name}" for name in expected} <= {*found}
+    assert not [name for name in found if "cpu_group" in name or name.count("jit(f)") > 1]

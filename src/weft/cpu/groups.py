@@ -64,7 +64,11 @@ class Group(Primitive):
 
         XLA ends the process where such a function reads none of its operands, which XLA may find
         out later than we do. So the tuple also holds a number that is returned.
+
+        Operations are named as they would be outside of the function. XLA puts the name of a call
+        before the names of loops in it, so this call has none.
         """
+        start = len(hlo.lines)
         mark = hlo.op("stablehlo.constant", [], [MARK], value="dense<0> : tensor<i32>")
         avals = [x.aval for x in (*args, *mark)]
         whole = TupleType(f"tuple<{', '.join(a.hlo for a in avals)}>")
@@ -76,9 +80,12 @@ class Group(Primitive):
             )
             return [*lower_jaxpr(hlo, jaxpr, inner), mark]
 
-        name = hlo.function("group", [whole], write)
+        around = hlo.path.removesuffix(self.name).removesuffix("/")
+        name = hlo.function("group", [whole], write, path=around)
         operands = hlo.op("stablehlo.tuple", [*args, *mark], [whole])
-        return hlo.call(name, operands, [*jaxpr.out_avals, MARK], SMALL_CALL)[:-1]
+        outs = hlo.call(name, operands, [*jaxpr.out_avals, MARK], SMALL_CALL)
+        hlo.locate(start, "")
+        return outs[:-1]
 
 
 group_p = Group()
@@ -282,7 +289,7 @@ class Grouping:
         reads = dict.fromkeys(a for e in body for a in e.invars if type(a) is Var and a not in made)
         results = [v for i in group if self.is_stored(i) for v in self.eqns[i].outvars]
         jaxpr = Jaxpr([], [*reads], results, body, name="group")
-        return [Eqn(group_p, [*reads], {"jaxpr": jaxpr}, results, eqns[-1].source)]
+        return [Eqn(group_p, [*reads], {"jaxpr": jaxpr}, results, None)]
 
     def is_stored(self, i: int) -> bool:
         """Return True if results of an equation of a group are read outside of it."""

@@ -563,12 +563,14 @@ class Builder:
     ) -> str:
         """Write a function of the module; `write` gets its arguments. Its name is returned.
 
-        `attrs` are the attribute texts of its parameters and of its results.
+        `attrs` are the attribute texts of its parameters and of its results, and `path` is the
+        prefix of the names of its operations.
         """
         name = self.unique(name)
         outer = self.lines, self.constants, self.count, self.path, self.scoped, self.token
         self.lines, self.constants, self.count, self.path = [], {}, 0, path
-        self.scoped = self.names_all
+        if not path:
+            self.scoped = self.names_all
         args = [Value(f"%arg{i}", a) for i, a in enumerate(in_avals)]
         outs = list(write(*args))
         self.op("func.return", outs, [])
