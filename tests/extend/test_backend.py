@@ -32,7 +32,7 @@ assert f(1) == 2 and len(weft.devices()) == 2 and backend.get_backend() is not o
 assert list(backend.backends()) == ["mine", "cpu"] and kept() is not before
 old = backend.get_backend()
 backend.get_backend.cache_clear()
-assert backend.get_backend() is not old
+assert backend.get_backend() is not old and f(1) == 2 and add() == {2.5}
 """
 
 

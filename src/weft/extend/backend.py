@@ -61,8 +61,8 @@ def backends() -> dict[str, Any]:
 def get_backend(platform: Any = None) -> Any:
     """Return the client of a platform.
 
-    A client of jaxlib lists devices and compiles programs. `get_backend.cache_clear()` makes weft
-    forget all clients.
+    A client of jaxlib lists devices and compiles programs. `get_backend.cache_clear()` is
+    `clear_backends()`.
 
     Args:
       platform: the name of a platform, such as "cpu". None takes the default platform. A client is
@@ -81,9 +81,6 @@ def get_backend(platform: Any = None) -> Any:
     if platform is None:
         return client()
     return devices_of(platform)[0].client if isinstance(platform, str) else platform
-
-
-get_backend.cache_clear = forget_clients  # type: ignore[attr-defined]
 
 
 def backend_xla_version(platform: str | None = None) -> int | None:
@@ -162,6 +159,9 @@ def clear_backends() -> None:
     forget_clients()
     for cache in _caches:
         cache.cache_clear()
+
+
+get_backend.cache_clear = clear_backends  # type: ignore[attr-defined]
 
 
 def get_compile_options(
