@@ -228,13 +228,17 @@ class Grouping:
         # XLA computes these while it compiles, or where they are read
         self.constant: list[bool] = []
         for i, eqn in enumerate(eqns):
-            variables = [a for a in eqn.invars if type(a) is Var]
-            made = [makers[a] for a in variables if a in makers]
-            known = joins[i] and len(made) == len(variables)
-            self.constant.append(known and all([self.constant[k] for k in made]))
-            joins[i] = joins[i] and not self.constant[i]
-            for k in made:
-                self.users[k].append(i)
+            made: list[int] = []
+            constant = joins[i]
+            for a in eqn.invars:
+                if type(a) is Var:
+                    k = makers.get(a)
+                    if k is not None:
+                        made.append(k)
+                        self.users[k].append(i)
+                    constant = constant and k is not None and self.constant[k]
+            joins[i] = joins[i] and not constant
+            self.constant.append(constant)
             self.makers.append(made)
             self.users.append([])
             for v in eqn.outvars:
@@ -242,8 +246,10 @@ class Grouping:
         self.outs = {makers[a] for a in jaxpr.outvars if type(a) is Var and a in makers}
         for i in reversed(range(len(eqns))):
             if joins[i] and i not in self.outs:
-                fused = views_operand(eqns[i])  # also into a product
-                joins[i] = any([joins[k] or not (fused or fuses(eqns[k])) for k in self.users[i]])
+                users = self.users[i]
+                if not any([joins[k] for k in users]):
+                    fused = views_operand(eqns[i])  # also into a product
+                    joins[i] = not fused and any([not fuses(eqns[k]) for k in users])
         self.numbers = self.find_first()
         self.delay()
 
