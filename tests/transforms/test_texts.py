@@ -71,7 +71,7 @@ def write(make: Callable, *args: Any) -> str:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether a `raise` made this error: one that Python or NumPy made inside weft is a fault."""
+    """Return True if a `raise` made this error; others come from faults inside weft."""
     *_, frame = traceback.extract_tb(error.__traceback__)
     return frame.line is not None and frame.line.startswith("raise ")
 

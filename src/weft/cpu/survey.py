@@ -43,7 +43,7 @@ class Survey(NamedTuple):
 
     @property
     def may_attend(self) -> bool:
-        """Whether there may be attention, which is two products and a softmax."""
+        """True if there may be attention, which is two products and a softmax."""
         return self.products > 1 and self.has_exp
 
 

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -60,29 +60,36 @@ def import_tables() -> Iterator[None]:
     """Have SciPy's tables of functions imported without their package.
 
     jaxlib imports the two modules by name, and with them scipy.linalg, which takes 0.3 seconds as
-    it imports 230 modules. The tables alone take 0.03. They are taken out of `sys.modules` again
+    it imports 230 modules. Without it they take 0.03. They are taken out of `sys.modules` again
     afterwards, so that an import of scipy.linalg finds the state that it expects.
     """
-    import scipy
-
-    found = {}
-    if PACKAGE not in sys.modules:
-        folders = [os.path.join(path, "linalg") for path in scipy.__path__]
-        for name in TABLES:
-            spec = PathFinder.find_spec(f"{PACKAGE}.{name}", folders)
-            if spec is not None and spec.loader is not None:  # else jaxlib imports the package
-                found[name] = module_from_spec(spec)
-                spec.loader.exec_module(found[name])
-    sys.modules.update({f"{PACKAGE}.{name}": module for name, module in found.items()})
+    found = {} if PACKAGE in sys.modules else find_tables()
+    sys.modules.update(found)
     try:
         yield
     finally:
+        package = sys.modules.get(PACKAGE)
         for name, module in found.items():
-            package = sys.modules.get(PACKAGE)
             if package is None:
-                del sys.modules[f"{PACKAGE}.{name}"]
+                del sys.modules[name]
             else:  # another thread has imported it meanwhile
-                setattr(package, name, module)
+                setattr(package, name.rpartition(".")[2], module)
+
+
+def find_tables() -> dict[str, ModuleType]:
+    """Return those of SciPy's tables that are files in its folder, by their full names."""
+    from importlib.util import module_from_spec
+
+    import scipy
+
+    found = {}
+    folders = [os.path.join(path, "linalg") for path in scipy.__path__]
+    for name in TABLES:
+        spec = PathFinder.find_spec(f"{PACKAGE}.{name}", folders)
+        if spec is not None and spec.loader is not None:  # else jaxlib imports the package
+            found[spec.name] = module_from_spec(spec)
+            spec.loader.exec_module(found[spec.name])
+    return found
 
 
 def wait_for_arrays() -> None:
