@@ -125,9 +125,13 @@ def softmax_loss(x, y):
     return jnp.mean(nn.log_softmax(x, -1) * y)
 
 
+def gelu_by_tanh(x, y):
+    return x * (0.5 * (1 + jnp.tanh(0.8 * (x + 0.045 * x**3))))
+
+
 PROGRAMS = {
     "a chain": (lambda x, y: jnp.exp(x * 2 + 1) * y - 3, 5),
-    "gelu": (lambda x, y: nn.gelu(x), 9),
+    "gelu by tanh": (gelu_by_tanh, 9),
     "silu": (lambda x, y: nn.silu(x), 2),
     "elu": (lambda x, y: nn.elu(x), 4),
     "power": (lambda x, y: (x + 1) ** 3, 3),

@@ -255,7 +255,8 @@ def follow_batches(eqn: Eqn, ins: Sequence[State]) -> list[State]:
     results: Sequence[Sequence] = [[None] * a.ndim for a in outs]
     operands: Sequence[Sequence] = [[None] * a.ndim for a in avals]
     if isinstance(eqn.primitive, LeadingBatch):
-        results, operands = eqn.primitive.label_axes(avals, outs, **eqn.params)[:2]
+        axes = eqn.primitive.label_axes(avals, outs, **eqn.params)
+        operands, results = axes.operands, axes.results
     elif isinstance(eqn.primitive, FFT):
         rank = len(eqn.params["fft_lengths"])
         results = operands = [[*range(outs[0].ndim - rank), *[None] * rank]]
