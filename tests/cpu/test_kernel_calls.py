@@ -308,19 +308,19 @@ CALLS = {
             ("add weight", "scale subtract_from", "F[i] F[] F[] F[j]"),
         ]
     },
-    "fft": Call(
-        "c64[r,n] f32[n,2] -> c64[r,n] | f32[r,n] f32[n,2] -> c64[r,n] | "
-        "c128[r,n] f64[n,2] -> c128[r,n] | f64[r,n] f64[n,2] -> c128[r,n]",
-        given(inverse=True),
-        lambda s, a: 0 < s.n <= 1 << 13 and is_smooth(s.n, 7),
-    ),
-    "fft: halves": Call(
-        "f32[r,n] f32[n,2] -> c64[r,h] | c64[r,h] f32[n,2] -> f32[r,n] | "
-        "f64[r,n] f64[n,2] -> c128[r,h] | c128[r,h] f64[n,2] -> f64[r,n]",
-        given(inverse=False),
-        lambda s, a: 0 < s.n <= 1 << 13 and is_smooth(s.n, 7) and s.h == HALF(s),
-        lambda s: {"h": HALF(s)},
-    ),
+    **{
+        f"fft: {inverse}": Call(
+            "c64[r,n] f32[n,2] -> c64[r,n] | f32[r,n] f32[n,2] -> c64[r,n] | "
+            "c128[r,n] f64[n,2] -> c128[r,n] | f64[r,n] f64[n,2] -> c128[r,n] | "
+            "c64[r,n] f32[n,2] -> c64[r,h] | f32[r,n] f32[n,2] -> c64[r,h] | "
+            "c128[r,n] f64[n,2] -> c128[r,h] | f64[r,n] f64[n,2] -> c128[r,h] | "
+            "c64[r,h] f32[n,2] -> f32[r,n] | c128[r,h] f64[n,2] -> f64[r,n]",
+            given(inverse=inverse),
+            lambda s, a: 0 < s.n <= 1 << 13 and is_smooth(s.n, 7) and s.get("h", HALF(s)) == HALF(s),
+            lambda s: {"h": HALF(s)},
+        )
+        for inverse in (False, True)
+    },
     "members": Call("W[n] W[m] -> bool[n]"),
     "or_nan": Call(
         "N[*b] i32[*b] -> N[*b] | N[*b,n] i32[*b] -> N[*b,n] | N[*b,m,n] i32[*b] -> N[*b,m,n]"
@@ -347,7 +347,7 @@ CALLS = {
         lambda s: {"x": s.n + s.x % 3},
     ),
     "program: rows": Call(
-        "f32{x} -> f32{n}",
+        "f32{x} -> f32{n} | H{x} -> f32{n}",
         given(program=add_program(PER_ROW, "reduce_sum", 1)),
         lambda s, a: s.x >= 16 * s.n,
         lambda s: {"x": 16 * s.n + s.x % 3},

@@ -291,7 +291,7 @@ ROWS = {
     "masked_attention": Row(
         "float32",
         lambda d: [d(2, 2, 64, 32), d(2, 2, 64, 32), d(2, 2, 64, 32)],
-        lambda q, k, v: nn.softmax(q @ k.swapaxes(-1, -2) / np.float32(32**0.5)) @ v,
+        lambda q, k, v: nn.softmax(q @ k.swapaxes(-1, -2) / 32**0.5) @ v,
         lambda q, k, v: attend(*(np.swapaxes(x, 1, 2) for x in (q, k, v))).swapaxes(1, 2),
     ),
     "conv": Row(

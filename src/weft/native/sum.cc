@@ -337,6 +337,7 @@ template <class T>
 ffi::Error SumIntegers(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t rows, int64_t n,
                        int64_t lanes) {
   std::fill_n(to, rows * lanes, 0);
+  if (lanes == 0) return ffi::Error::Success();
   const int64_t size = n * lanes, width = std::min(lanes, kSide);
   const int64_t together = std::max<int64_t>(1, kBytes / std::max<int64_t>(1, size));
   const int64_t blocks = (lanes + kSide - 1) / kSide, step = std::max<int64_t>(1, kBytes / width);
