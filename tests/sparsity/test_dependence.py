@@ -123,6 +123,30 @@ def test_exact_patterns(name):
     np.testing.assert_array_equal(pattern, dense)
 
 
+def as_stack(x):
+    """Three matrices of one element, each with its column."""
+    return x[:3, None, None] + 3, x[3:, None, None]
+
+
+# Functions of six numbers on stacks of matrices: several operands, or several results.
+STACKS = {
+    "solve": lambda x: jnp.linalg.solve(*as_stack(x)),
+    "triangular solve": lambda x: weft.scipy.linalg.solve_triangular(*as_stack(x), lower=True),
+    "lu": lambda x: lax.linalg.lu(as_stack(x)[0])[0],
+    "slogdet": lambda x: jnp.linalg.slogdet(as_stack(x)[0])[1],
+    "eigh": lambda x: jnp.linalg.eigvalsh(as_stack(x)[0]),
+    "svd": lambda x: jnp.linalg.svd(as_stack(x)[0], compute_uv=False),
+    "qr": lambda x: jnp.linalg.qr(as_stack(x)[0])[1],
+    "product": lambda x: jnp.matmul(*as_stack(x)),
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_patterns_of_stacks_of_matrices(name):
+    pattern, dense = compare(STACKS[name], X)
+    np.testing.assert_array_equal(pattern, dense)
+
+
 @pytest.mark.parametrize("name", WIDER)
 def test_patterns_of_what_depends_on_values(name):
     pattern, dense = compare(WIDER[name], X)
