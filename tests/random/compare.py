@@ -49,9 +49,14 @@ def is_near(found, first: list[str]) -> bool:
 
 
 def check_bits(name: str, functions: str, one_in: int = 4) -> None:
-    """Calls of some functions under a setting: one of several, others for each; all with --all."""
+    """Calls of some functions under a setting: one of several, others for each; all with --all.
+
+    Floats of 16 bits are drawn in float32, so most of them differ from JAX's.
+    """
     wrong, turn = [], list(GOLDEN).index(name)
     rows = [row for row in GOLDEN[name] if row[0].partition("(")[0] in functions.split()]
+    alike = ("uniform", "normal", "bits", "rademacher")
+    rows = [r for r in rows if not r[1].endswith("float16") or r[0].partition("(")[0] in alike]
     with weft.config.scope(**settings(name)):
         impl = name.partition("_")[2]
         key = random.key(17, impl=impl) if impl.endswith("rbg") else random.PRNGKey(17)
