@@ -92,6 +92,7 @@ class Cost(enum.Enum):
     LIBRARY: a factorization, which LAPACK computes: the cube of the size of a matrix.
     """
 
+    __hash__ = object.__hash__  # by identity; that of `Enum` is in Python
     UNKNOWN = enum.auto()
     FREE = enum.auto()
     JOIN = enum.auto()

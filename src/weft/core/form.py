@@ -11,6 +11,7 @@ import enum
 class Form(enum.Enum):
     """The families of ways to compute a primitive that platforms choose from."""
 
+    __hash__ = object.__hash__  # by identity; that of `Enum` is in Python
     POWER = "a power, by default the square, as products"
     COMPLEMENT = "one minus a square, as a product"
     SORT = "a sort of rows by their first arrays"

@@ -82,6 +82,7 @@ def choose_attention(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | N
 class Role(enum.Enum):
     """The products with weights, or with cotangents of scores, that attention consists of."""
 
+    __hash__ = object.__hash__  # by identity; that of `Enum` is in Python
     MEANS = "means of values: the result"
     QUERIES = "the cotangent of queries"
     KEYS = "the cotangent of keys"
@@ -239,11 +240,11 @@ def find_attention(jaxpr: Jaxpr, maker: Callable, places: Mapping[Any, int]) -> 
         and (aval := eqn.outvars[0].aval).ndim >= 2
         and type(aval.size) is int
     }
-    sizes = {math.prod(shape) for shape in readers}
+    sizes = {frozenset(shape) for shape in readers}  # the same after a transpose
     groups: dict[Atom, list[Use]] = {}
     for place, eqn in enumerate(jaxpr.eqns if readers else ()):
         of_form = eqn.primitive.form is Form.PRODUCT
-        if of_form and not sizes.isdisjoint([a.aval.size for a in eqn.invars]):
+        if of_form and not sizes.isdisjoint([frozenset(a.aval.shape) for a in eqn.invars]):
             use = find_use(eqn, place, maker, readers)
             if use is not None:
                 groups.setdefault(use.scores, []).append(use)

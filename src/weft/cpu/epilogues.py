@@ -129,8 +129,10 @@ class Products:
     def fuse(self, alone: bool) -> list[Eqn]:
         """Return the equations, with the calls where the last equations that they compute stood."""
         found = self.find()
-        if alone:
+        if found and alone:
             self.keep_thread(found)
+        if not found:
+            return [*self.eqns]
         for i, fused in found.items():
             self.write(i, *fused)
         return [
@@ -159,16 +161,21 @@ class Products:
         XLA would run the program in the thread of the caller, so that calls of it one after another
         would not overlap. The loops after the last products are left, as far as they are needed.
         """
-        if sum(map(count_work, self.eqns)) <= MAX_LIGHT_WORK:
+        if sum([count_work(self.eqns[i]) for i in self.numbers]) <= MAX_LIGHT_WORK:
             return
-        calls = {i for i, e in enumerate(self.eqns) if isinstance(e.primitive, CpuCall)}
-        others = {*range(len(self.eqns))} - calls - self.taken
+        others = (
+            i
+            for i, e in enumerate(self.eqns)
+            if i not in self.taken and not isinstance(e.primitive, CpuCall)
+        )
         counted = self.count_elements(others)
+        if counted is None or counted > MIN_COUNTED:
+            return
         for i in sorted(found, key=lambda i: (bool(found[i][3].names), i), reverse=True):
             operands, scales, out, end = found[i]
             readers = self.readers.get(out, ())
             passed_on = all(r >= 0 and is_call(self.eqns[r]) for r in readers)
-            if counted is None or counted > MIN_COUNTED or passed_on:
+            if counted > MIN_COUNTED or passed_on:
                 continue
             left = end.taken or scales.taken
             counted += self.count_elements(left) or 0
@@ -178,11 +185,20 @@ class Products:
                 found[i] = operands, scales, self.eqns[i].outvars[0], Extras([], [], [], [])
 
     def count_elements(self, numbers: Iterable[int]) -> int | None:
-        """Return how many elements equations compute; None if they hold programs, for example."""
-        eqns = [self.eqns[i] for i in numbers if not only_moves(self.eqns[i])]
-        sizes = [v.aval.size for eqn in eqns for v in eqn.outvars]
-        known = all(e.primitive.memoize_type for e in eqns) and {*map(type, sizes)} <= {int}
-        return sum(sizes) if known else None
+        """Return how many elements equations compute, or a number above MIN_COUNTED for more.
+
+        Returns None if an equation before these are counted holds programs, for example.
+        """
+        count = 0
+        for eqn in map(self.eqns.__getitem__, numbers):
+            if not only_moves(eqn):
+                sizes = [v.aval.size for v in eqn.outvars]
+                if not eqn.primitive.memoize_type or not {*map(type, sizes)} <= {int}:
+                    return None
+                count += sum(sizes)
+                if count > MIN_COUNTED:
+                    break
+        return count
 
     def write(self, i: int, operands: list[Atom], scales: Extras, out: Var, end: Extras) -> None:
         """Write the call that computes a product, its scales and its epilogue."""

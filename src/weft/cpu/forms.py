@@ -111,27 +111,28 @@ def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     staged = scope.staged
     if staged is None:
         staged = scope.staged = find_memo(scope.target)
-    key: tuple | None = (*describe(eqn, scope), scope.alone, scope.moves, scope.light)
+    first = (*describe(eqn, scope), scope.alone, scope.moves, scope.light)
+    key: tuple | None = first
     atoms: Sequence[Atom] = eqn.invars
-    found = staged.get(key)
-    if found is ASKS:
-        key, atoms = describe_makers(eqn, scope, key)
+    told = atoms
+    found = staged.get(first)
+    while found is ASKS:
+        key, atoms, told = describe_makers(scope, key, atoms, told)
         found = staged.get(key)
     if found is None:
-        found = choose_anew(eqn, scope, staged, key, atoms)
+        found = choose_anew(eqn, scope, staged, first)
     elif type(found) is Reading:
         places: Any = found.atoms
         found = Reading(found.fun, [atoms[i] for i in places])
     return None if found is STAYS else found
 
 
-def choose_anew(
-    eqn: Eqn, scope: Scope, staged: dict, key: tuple | None, atoms: Sequence[Atom]
-) -> Any:
+def choose_anew(eqn: Eqn, scope: Scope, staged: dict, key: tuple | None) -> Any:
     """Return what computes an equation, staged, or `STAYS`.
 
-    It is entered in the memo `staged` if `key`, which tells of the values `atoms`, determines it. A
-    `Reading` is entered with the indices of its atoms among these.
+    It is entered in the memo `staged` by the first key that determines it: `key`, which tells of
+    the equation, or one that also tells how operands are computed, on up to MAX_LEVELS levels. A
+    `Reading` is entered with the indices of its atoms among the values that the key tells of.
     """
     scope.asked = []
     found: Any = STAYS
@@ -142,15 +143,25 @@ def choose_anew(
             found = Reading(body, made.atoms)
         elif made is not None:
             found = stage_replacement(made, eqn.invars, eqn.primitive.name)
-    if not {*map(id, scope.asked)} <= {*map(id, eqn.invars)}:
-        return found  # how operands of operands are computed is in no key
-    if scope.asked and atoms is eqn.invars:
-        staged[key] = ASKS
-        key, atoms = describe_makers(eqn, scope, key)
+    if any([type(a) is Jaxpr for a in scope.asked]):
+        return found  # it depends on the whole program
+    asked = {*map(id, scope.asked)}
+    atoms: Sequence[Atom] = eqn.invars
+    told = atoms
+    asking: list[Any] = []  # keys that do not determine it
+    while asked:
+        if len(asking) == MAX_LEVELS:
+            return found
+        asking.append(key)
+        asked.difference_update(map(id, told))
+        key, atoms, told = describe_makers(scope, key, atoms, told)
+        if key is None:
+            return found
+    staged.update(dict.fromkeys(asking, ASKS))
     places = {id(a): i for i, a in enumerate(atoms)}
-    if key is not None and type(found) is not Reading:
+    if type(found) is not Reading:
         staged[key] = found
-    elif key is not None and all(id(a) in places for a in found.atoms):
+    elif all(id(a) in places for a in found.atoms):
         numbers: Any = [places[id(a)] for a in found.atoms]
         staged[key] = Reading(found.fun, numbers)
     return found
@@ -172,19 +183,30 @@ def describe(eqn: Eqn, scope: Scope) -> tuple:
     return tuple(key)
 
 
-def describe_makers(eqn: Eqn, scope: Scope, known: Any) -> tuple[tuple | None, Sequence[Atom]]:
-    """Return a key that also tells how the operands are computed, and the values that it tells of.
+def describe_makers(
+    scope: Scope, known: Any, atoms: Sequence[Atom], made: Sequence[Atom]
+) -> tuple[tuple | None, Sequence[Atom], Sequence[Atom]]:
+    """Return a key that also tells how some values are computed.
 
-    `known` is the key for the equation itself. The key is None if other programs compute operands.
+    Args:
+      scope: the scope of the equation that the key is for.
+      known: the key so far.
+      atoms: the values that this key tells of.
+      made: those of them that the new key tells the makers of.
+
+    Returns:
+      The new key, the values that it tells of, and the operands of the makers. The key is None if
+      values are results of an equation that holds programs.
     """
-    atoms: list[Atom] = [*eqn.invars]
+    atoms, operands = [*atoms], list[Atom]()
     key: list[Any] = [known]
-    described = scope.described
-    for a in eqn.invars:
-        m = scope.maker(a)
+    described, makers = scope.described, scope.makers
+    for a in made:
+        m = None if type(a) is Literal else makers.get(a)
         if m is None:
             key.append(m)
         elif m.primitive.memoize_type:
+            operands += m.invars
             atoms += m.invars
             atoms += m.outvars
             found = described.get(id(m))
@@ -192,14 +214,17 @@ def describe_makers(eqn: Eqn, scope: Scope, known: Any) -> tuple[tuple | None, S
                 found = described[id(m)] = describe(m, scope)
             key.append(found)
         else:
-            return None, atoms
+            return None, atoms, operands
     numbers: dict[int, int] = {}  # which of the values are the same
     key += [numbers.setdefault(id(a), len(numbers)) for a in atoms]
-    return tuple(key), atoms
+    return tuple(key), atoms, operands
 
 
 STAYS = object()  # in place of what replaces an equation: nothing does
-ASKS = object()  # in place of it: that depends on the operations that compute the operands
+ASKS = object()  # in place of it: that depends on more than the key tells
+# Levels of operations that compute operands, which a choice may depend on: a product reads a
+# transpose of a transpose of the result of a kernel.
+MAX_LEVELS = 3
 MAX_STAGED = 10_000  # replacements for a target
 # By target and settings, what replaces equations; by primitive, operands and parameters.
 STAGED: dict[tuple, dict[Any, Any]] = keep_cache("forms for CPUs", {})

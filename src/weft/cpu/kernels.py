@@ -31,6 +31,7 @@ KERNELS = (
     "matvec_pair members or_nan pad partition permutation program qr resample roll scatter "
     "select_scatter sort sum top_k triangle trsm view"
 )
+FLOATS = frozenset(map(np.dtype, (np.float32, np.float64)))
 HANDLERS = tuple("weft_" + name for name in ("keep", *KERNELS.split()))
 
 
@@ -66,9 +67,10 @@ def are_kernels_wanted() -> bool:
 
 def are_floats(*avals: ShapedArray) -> bool:
     """Return True if the kernels of products take these: float32 or float64, of known sizes."""
-    sizes, kinds = zip(*((a.size, a.dtype) for a in avals), strict=True)
-    alike = {*kinds} in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
-    return alike and {*map(type, sizes)} == {int} and 0 not in sizes
+    dtype = avals[0].dtype
+    if dtype not in FLOATS:
+        return False
+    return all([a.dtype == dtype and type(a.size) is int and a.size != 0 for a in avals])
 
 
 def as_whole_bytes(aval: ShapedArray) -> ShapedArray:

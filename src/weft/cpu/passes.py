@@ -24,8 +24,6 @@ from weft.passes.dce import drop_dead_code
 
 def fuse_written_attention(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Fuse attention. Its modules are imported for programs that may have any."""
-    if not survey_program(jaxpr).may_attend:
-        return jaxpr
     return cpu.attention.fuse_attention(jaxpr, target)
 
 
@@ -41,6 +39,15 @@ PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
     bound_indices,
     group_operations,
 )
+# For passes that can leave many programs out: whether a program concerns the pass. The second
+# argument says if a pass has changed the program, as only passes write calls of kernels.
+CONDITIONS: dict[Callable, Callable[[Jaxpr, bool], bool]] = {
+    fuse_written_attention: lambda jaxpr, changed: survey_program(jaxpr).may_attend,
+    choose_forms: lambda jaxpr, changed: survey_program(jaxpr).has_forms,
+    pair_products: lambda jaxpr, changed: changed,
+    fuse_chains: lambda jaxpr, changed: changed,
+    bound_indices: lambda jaxpr, changed: changed or survey_program(jaxpr).holds,
+}
 
 
 def prepare_jaxpr(jaxpr: Jaxpr, target: Target, name: str = "") -> Jaxpr:
@@ -49,7 +56,11 @@ def prepare_jaxpr(jaxpr: Jaxpr, target: Target, name: str = "") -> Jaxpr:
     It is checked after each pass with `enable_checks`, and written to a file of the folder
     `config.dump` (WEFT_DUMP).
     """
+    given = jaxpr
     for run_pass in PASSES:
+        concerns = CONDITIONS.get(run_pass)
+        if concerns is not None and not concerns(jaxpr, jaxpr is not given):
+            continue
         changed = run_pass(jaxpr, target)
         if changed is not jaxpr:
             jaxpr = drop_dead_code(changed)  # what the replaced equations were computed from

@@ -86,7 +86,7 @@ def rewrite_program(
     new: dict[Var, Atom] = {}
     eqns = scope.eqns
     for old in jaxpr.eqns:
-        eqn = rename_operands(old, new)
+        eqn = rename_operands(old, new) if new else old
         found = choose(eqn, scope)
         if found is None and eqn.primitive.memoize_type:  # as most are
             eqns.append(eqn)
@@ -131,6 +131,7 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
     computed = are_computed(body)
     outs = dict(zip(body.outvars, eqn.outvars, strict=True)) if computed else {}
     inner: dict[Var, Atom] = dict(zip(body.invars, atoms, strict=True))
+    origin, prim = origin_of(eqn), eqn.primitive
     for step in body.eqns:
         outvars = [outs.get(v) or Var(v.aval) for v in step.outvars]
         invars = rename_atoms(step.invars, inner)
@@ -139,8 +140,9 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
         else:
             inner.update(zip(step.outvars, outvars, strict=True))
         step = Eqn(step.primitive, invars, step.params, outvars, eqn.source)
-        step.origin = origin_of(eqn)
-        found = None if repeats(step, eqn) else choose(step, scope)
+        step.origin = origin
+        again = step.primitive is prim and repeats(step, eqn)
+        found = None if again else choose(step, scope)
         if found is None and step.primitive.memoize_type:  # as most are
             scope.eqns.append(step)
         else:
@@ -150,11 +152,11 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
 
 
 def repeats(step: Eqn, eqn: Eqn) -> bool:
-    """Return True if a step of a replacement is the same operation on other operands.
+    """Return True if a step with the primitive of `eqn` is the same operation on other operands.
 
     Such a step is not replaced again, which would never end.
     """
-    if step.primitive is not eqn.primitive or step.params != eqn.params:
+    if step.params != eqn.params:
         return False
     types = ([(a.aval.shape, a.aval.dtype) for a in e.invars] for e in (step, eqn))
     return next(types) == next(types)

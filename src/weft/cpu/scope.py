@@ -127,11 +127,18 @@ class Scope:
     def maker(self, atom: Atom) -> Eqn | None:
         """Return the equation that computes an operand; None for arguments and literals."""
         self.asked.append(atom)
-        for eqn in self.eqns[self._indexed :]:
+        return None if type(atom) is Literal else self.makers.get(atom)
+
+    @property
+    def makers(self) -> dict[Any, Eqn]:
+        """The equation that computes each variable so far."""
+        made, eqns = self._makers, self.eqns
+        for i in range(self._indexed, len(eqns)):
+            eqn = eqns[i]
             for v in eqn.outvars:
-                self._makers[v] = eqn
-        self._indexed = len(self.eqns)
-        return None if type(atom) is Literal else self._makers.get(atom)
+                made[v] = eqn
+        self._indexed = len(eqns)
+        return made
 
     @property
     def program(self) -> Jaxpr:

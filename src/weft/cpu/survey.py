@@ -32,6 +32,8 @@ class Survey(NamedTuple):
       reduces: there is an operation of a form in `CALLED`, such as a product of matrices, or a sum.
       products: how many equations are products of matrices.
       has_exp: there is an exponential function, as in a softmax.
+      has_forms: there is an operation with a form.
+      holds: there is an equation that holds programs.
     """
 
     functions: int
@@ -40,6 +42,8 @@ class Survey(NamedTuple):
     reduces: bool
     products: int
     has_exp: bool
+    has_forms: bool
+    holds: bool
 
     @property
     def may_attend(self) -> bool:
@@ -51,20 +55,21 @@ class Survey(NamedTuple):
 def survey_program(jaxpr: Jaxpr) -> Survey:
     """Return the facts of a program."""
     functions, folds_nan, reduces, products, has_exp = 0, False, False, 0, False
+    has_forms = holds = False
     shown: set[Var] = set()  # what may be computed from a value that is known to be NaN
     for eqn in jaxpr.eqns:
         prim = eqn.primitive
         form = prim.form
-        if form is None:
-            pass  # as most are
-        elif form in CALLED:
-            reduces = True
-            products += form is Form.PRODUCT
-        elif isinstance(prim, Elementwise) and prim.formulas:
-            formula = prim.formulas.get(eqn.outvars[0].aval.dtype)
-            functions += formula is not None and formula.least > 0
-        elif form in FUNCTIONS:
-            has_exp = has_exp or is_instruction(prim, exp_p)
+        if form is not None:  # most have none
+            has_forms = True
+            if form in CALLED:
+                reduces = True
+                products += form is Form.PRODUCT
+            elif isinstance(prim, Elementwise) and prim.formulas:
+                formula = prim.formulas.get(eqn.outvars[0].aval.dtype)
+                functions += formula is not None and formula.least > 0
+            elif form in FUNCTIONS:
+                has_exp = has_exp or is_instruction(prim, exp_p)
         reached = bool(shown) and any([a in shown for a in eqn.invars if type(a) is not Literal])
         shows = False
         for a in eqn.invars:
@@ -73,18 +78,21 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
                 if form is not None or type(x) not in NUMBERS or not -math.inf < x < math.inf:
                     shows = shows_nan(eqn)
         if not prim.memoize_type:  # else it holds nothing
+            holds = True
             for held in map(survey_program, held_jaxprs(eqn)):
                 functions += held.functions
                 shows = shows or held.shows_nan
                 reduces = reduces or held.reduces
                 products += held.products
                 has_exp = has_exp or held.has_exp
+                has_forms = has_forms or held.has_forms
             folds_nan = folds_nan or shows or reached
         elif (shows or reached) and form in FUNCTIONS:
             folds_nan = True
         if shows or reached:
             shown.update(eqn.outvars)
-    return Survey(functions, bool(shown), folds_nan, reduces, products, has_exp)
+    forms = products, has_exp, has_forms
+    return Survey(functions, bool(shown), folds_nan, reduces, *forms, holds)
 
 
 @memo_jaxpr

@@ -74,7 +74,7 @@ def transpose_products(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     if target.devices:
         return jaxpr
     makers: dict[Any, Eqn] = {}
-    known: dict[tuple, Var] = {}
+    known: dict[tuple, list[Eqn]] = {}
     eqns = []
     for eqn in jaxpr.eqns:
         if not eqn.primitive.memoize_type:
@@ -96,19 +96,38 @@ def is_much(eqn: Eqn) -> bool:
     return terms >= MIN_TERMS and out.size * terms >= MIN_TRANSPOSED_WORK
 
 
-def share_product(eqn: Eqn, makers: dict[Any, Eqn], known: dict[tuple, Var]) -> Eqn:
-    """Return the equation that transposes a known product, or the product, which is then known."""
-    options = tuple([(k, v) for k, v in eqn.params.items() if k != "dimension_numbers"])
-    left, right = (drop_transpose(side, makers.get) for side in read_sides(eqn))
-    product = known.get((right, left, options)) if left != right else None
+def share_product(eqn: Eqn, makers: dict[Any, Eqn], known: dict[tuple, list[Eqn]]) -> Eqn:
+    """Return the equation that transposes a known product, or the product, which is then known.
+
+    Products are known by their operands before transposes.
+    """
+    x, y = (find_untransposed(a, makers) for a in eqn.invars)
+    product = None
+    for other in known.get((y, x), ()):  # nearly always none
+        left, right = (drop_transpose(side, makers.get) for side in read_sides(eqn))
+        sides = [drop_transpose(side, makers.get) for side in read_sides(other)]
+        if left != right and sides == [right, left] and list_options(eqn) == list_options(other):
+            product = other.outvars[0]
     if product is None:
-        known[left, right, options] = eqn.outvars[0]
+        known.setdefault((x, y), []).append(eqn)
         return eqn
     batch, free = len(left.batch), len(left.batch) + len(right.free)
     order = (*range(free, product.aval.ndim), *range(batch, free))
     turned = Eqn(transpose_p, [product], {"permutation": (*range(batch), *order)}, eqn.outvars)
     turned.source, turned.origin = eqn.source, origin_of(eqn)
     return turned
+
+
+def find_untransposed(atom: Atom, makers: dict[Any, Eqn]) -> Atom:
+    """Return an array before transposes; `makers` has these."""
+    while type(atom) is Var and (maker := makers.get(atom)):
+        (atom,) = maker.invars
+    return atom
+
+
+def list_options(eqn: Eqn) -> list[tuple[str, Any]]:
+    """Return the parameters of a product other than the axes."""
+    return [(k, v) for k, v in eqn.params.items() if k != "dimension_numbers"]
 
 
 def drop_transpose(side: Side, maker_of: Callable[[Any], Eqn | None]) -> Side:

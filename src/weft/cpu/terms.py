@@ -35,6 +35,7 @@ class Kind(enum.Enum):
     A symbol of a pair has a value for each score, a symbol of a row one for each row of scores.
     """
 
+    __hash__ = object.__hash__  # by identity; that of `Enum` is in Python
     NUMBER = "a scalar: its atom"
     TOP = "the largest score of a row: the atom of the scores"
     SUM = "the sum of a row: the product that is summed"
@@ -68,9 +69,11 @@ def of_symbol(kind: Kind, key: Any, exponent: int = 1) -> Terms:
 
 def add_terms(x: Terms, y: Terms, sign: float = 1.0) -> Terms:
     """Return `x + sign * y`, without terms that cancel."""
-    made = {f: x.get(f, 0.0) + sign * y.get(f, 0.0) for f in {**x, **y}}
-    scale = max(map(abs, [*x.values(), *y.values()]), default=0.0)
-    return {f: c for f, c in made.items() if abs(c) > 1e-6 * scale}
+    made = dict(x)
+    for f, c in y.items():
+        made[f] = made.get(f, 0.0) + sign * c
+    least = 1e-6 * max(map(abs, [*x.values(), *y.values()]), default=0.0)
+    return {f: c for f, c in made.items() if abs(c) > least}
 
 
 def multiply_terms(x: Terms, y: Terms) -> Terms:
@@ -133,6 +136,7 @@ class Reader:
     def __init__(self, maker: Callable[[Atom], Eqn | None], rows: int, count: int):
         self.maker, self.rows, self.count = maker, rows, count
         self.known: dict[Atom, Terms | None] = {}
+        self.merged: dict[tuple, Any] = {}  # by operation and type, see `merge_view`
 
     def read(self, atom: Atom, depth: int = 0) -> Terms | None:
         """Return the terms of a value; None if they are not known."""
@@ -190,10 +194,10 @@ class Reader:
         if kinds <= {Kind.NUMBER}:
             return True
         (x,) = eqn.invars
-        views = find_views(eqn, {x: view_whole(x)})
-        if not views or views[0].start:
-            return False
-        merged = merge_axes(views[0])
+        key = (eqn.primitive, x.aval, *eqn.params.items())
+        if key not in self.merged:
+            self.merged[key] = merge_view(eqn)
+        merged = self.merged[key]
         repeats = x.aval.size == self.rows and kinds.isdisjoint(OF_PAIRS)
         spread = (self.rows, self.count), (1, 0)
         return merged == ((x.aval.size,), (1,)) or (repeats and merged == spread)
@@ -232,6 +236,16 @@ class Reader:
                 if total is not None:
                     return multiply_terms(power, total)
         return None
+
+
+def merge_view(eqn: Eqn) -> Any:
+    """Return sizes and steps of the elements of an operand in the result, in its order.
+
+    Returns None if the result is no view of the operand from its first element on.
+    """
+    (x,) = eqn.invars
+    views = find_views(eqn, {x: view_whole(x)})
+    return merge_axes(views[0]) if views and not views[0].start else None
 
 
 def find_source(atom: Atom, maker: Callable[[Atom], Eqn | None]) -> tuple:

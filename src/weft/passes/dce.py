@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -133,7 +132,7 @@ def quiet_param(x: Any) -> Any:
 
 def with_equations(jaxpr: Jaxpr, invars: list, outvars: list, eqns: list) -> Jaxpr:
     """Return a program with these equations; `jaxpr` itself, with its caches, if nothing is new."""
-    same = len(eqns) == len(jaxpr.eqns) and all(map(operator.is_, eqns, jaxpr.eqns))
+    same = eqns == jaxpr.eqns  # equations are compared by identity
     if same and len(invars) == len(jaxpr.invars) and len(outvars) == len(jaxpr.outvars):
         return jaxpr
     return jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns)

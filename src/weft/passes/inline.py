@@ -15,7 +15,9 @@ def inline_calls(jaxpr: Jaxpr, jits: bool = False) -> Jaxpr:
     With `jits`, jitted functions are inlined too.
     """
     bodies = [
-        next((b.jaxpr for b in bodies_of(e) if b.inlines or (jits and b.names_flow_in)), None)
+        None
+        if e.primitive.memoize_type  # as for most, which hold nothing
+        else next((b.jaxpr for b in bodies_of(e) if b.inlines or (jits and b.names_flow_in)), None)
         for e in jaxpr.eqns
     ]
     if not any(body is not None for body in bodies):
