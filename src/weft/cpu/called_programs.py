@@ -47,6 +47,8 @@ from weft.primitives.layout import Iota
 
 MAX_EQUATIONS = 64  # of a program that is looked at
 MAX_ELEMENTS, MAX_STEPS = 16384, 16  # of a result, and of its call
+# Elements of any array. Calls on larger ones should overlap with each other, in threads of XLA's.
+MAX_ARRAY = 1 << 16
 # Bytes that the steps of a program write, up to which calls are as quick as XLA: of a program that
 # calls other kernels or sums, of one with products by XLA and sums of steps, and of other programs.
 MAX_BYTES, MAX_SUMMED_BYTES, MAX_ALONE_BYTES = 1 << 19, 1 << 16, 1 << 17
@@ -66,7 +68,8 @@ def call_operations(jaxpr: Jaxpr) -> Jaxpr:
     """Return a program of calls only; the program itself if XLA has to write loops for it."""
     if jaxpr.effects or jaxpr.constvars or not 0 < len(jaxpr.eqns) <= MAX_EQUATIONS:
         return jaxpr
-    if not all(type(v.aval.size) is int for e in jaxpr.eqns for v in e.outvars):
+    variables = (*jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars))
+    if not all(type(v.aval.size) is int and v.aval.size <= MAX_ARRAY for v in variables):
         return jaxpr
     plan = Calls(jaxpr)
     eqns = plan.write() if plan.sort() else None
