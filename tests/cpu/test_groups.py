@@ -8,6 +8,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import jit, lax
+from weft.cpu import groups
 from weft.cpu.groups import MAX_ELEMENTS, MAX_FUNCTION_ELEMENTS, Group, group_program
 from weft.cpu.kernels import load_kernels
 from weft.util import JAXLIB
@@ -16,6 +17,14 @@ from weft.util import JAXLIB
 grouped = pytest.mark.skipif(
     bool(load_kernels()) or JAXLIB < (0, 12), reason="the kernels are not built, or XLA is 0.10"
 )
+
+
+@pytest.fixture(autouse=True)
+def leave_groups(monkeypatch):
+    """Have small programs compiled by XLA, not computed by calls of kernels."""
+    monkeypatch.setattr(groups, "call_operations", lambda jaxpr: jaxpr)
+
+
 A = np.random.default_rng(0).standard_normal((24, 24)).astype(np.float32)
 B = np.random.default_rng(1).standard_normal((24, 24)).astype(np.float32)
 

@@ -217,7 +217,8 @@ def test_what_sums_of_bytes_are_written_as():
     wide = weft.ShapeDtypeStruct((9000, 1000), np.uint8)  # whose sum may be beyond int32
     assert calls(jnp.mean, wide) == 0
     assert calls(lambda x: jnp.mean(x, 0), wide) == native
-    assert "tensor<600xi32>" in text(lambda x: jnp.mean(x > 0, 1), given.update(dtype=np.float32))
+    compared = text(lambda x: jnp.mean(x > 0, 1), given.update(dtype=np.float32))
+    assert "tensor<600xi32>" in compared or "tensor<600x1xi32>" in compared
 
 
 def test_patterns_of_sums_are_for_where_nothing_is_converted():

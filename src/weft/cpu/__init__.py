@@ -14,6 +14,7 @@ MODULES = (
     "matrices",
     "passes",
     "plain_call",
+    "products",
     "row_programs",
     "scope",
 )

@@ -25,6 +25,7 @@ from weft.cpu.opcodes import (
     Step,
     cheap_instruction,
     encode_program,
+    number_operand,
 )
 from weft.cpu.scope import MAX_SHORT
 from weft.dtypes import itemsize_bits
@@ -40,8 +41,10 @@ NEUTRAL = frozenset((0, 1, -1))  # numbers with which a sum or a product may be 
 # numbers between two integers to the even one.
 PARAMETERS = {("y", 2), ("y", -1), ("rounding_method", 1)}
 TYPES = frozenset(map(np.dtype, "?bBifd"))
-MIN_ELEMENTS, MAX_BYTES = 1024, 1 << 22  # of a result, between which the kernel is as quick as XLA
-MIN_VIEW = MIN_ELEMENTS // 2  # elements of a view that the kernel copies as quickly
+# Operations on elements, and bytes of a result, between which the kernel is as quick as XLA.
+MIN_WORK, MAX_BYTES = 1024, 1 << 22
+MIN_VIEW = MIN_WORK // 2  # elements of a view that the kernel copies as quickly
+MIN_ELEMENTS = MIN_WORK // 8  # of a result; programs have 8 steps at most
 MAX_ELEMENTS = 1 << 28
 MAX_STEPS = 8  # operations of one call, and operands
 MIN_SIDE = 32  # elements of an axis that the kernel of views walks along
@@ -63,7 +66,7 @@ def plan_calls(jaxpr: Jaxpr) -> list[Eqn]:
     """Return the calls that compute a program; an empty list if XLA compiles it."""
     eqns, outs = jaxpr.eqns, jaxpr.outvars
     calls_library = Cost.LIBRARY in [eqn.primitive.cost for eqn in eqns]
-    large = max([v.aval.size for v in outs], default=0) >= MIN_VIEW
+    large = max([v.aval.size for v in outs], default=0) >= MIN_ELEMENTS
     if not (calls_library or large) or not all(map(is_planned, eqns)):
         return []
     if calls_library:
@@ -157,7 +160,7 @@ def is_quicker(call: Call, calls: int, several: bool) -> bool:
     out = call.eqn.outvars[0].aval
     width = max(out.dtype.itemsize, 4 if several else 0)
     passes = calls if calls > 1 else max(call.steps - 1, 1)
-    fits = out.size >= MIN_ELEMENTS and out.size * width * passes**2 <= MAX_BYTES
+    fits = out.size * call.steps >= MIN_WORK and out.size * width * passes**2 <= MAX_BYTES
     return fits and max(call.steps, len(call.eqn.invars)) <= MAX_STEPS
 
 
@@ -213,10 +216,18 @@ def plan_group(eqns: Sequence[Eqn], views: Mapping[Any, View]) -> Call:
     sources = [source for source, _ in operands]
     arrays = [v.aval for v in sources if v.aval.size != 1]
     kinds = [Kind.SCALAR if v.aval.size == 1 else Kind.FULL for v in sources]
-    read = [Operand(i, kinds[i], start) for i, (_, start) in enumerate(operands)]
+    read = [read_operand(i, *operands[i], kinds[i]) for i in range(len(operands))]
     program = encode_program(read, [*steps.values()], *split_work(out.aval, arrays))
     outs = eqns[-1].outvars
-    return Call(kernel_equation("weft_program", sources, outs, {"program": program}), len(steps))
+    given = [source for source in sources if type(source) is not Literal]
+    return Call(kernel_equation("weft_program", given, outs, {"program": program}), len(steps))
+
+
+def read_operand(value: Hashable, source: Atom, start: int, kind: Kind) -> Operand:
+    """Return an operand of a program; numbers are part of the program, which calls them sooner."""
+    if type(source) is Literal:
+        return number_operand(value, source.val, source.aval.dtype)
+    return Operand(value, kind, start)
 
 
 def split_work(out: ShapedArray, arrays: Sequence[ShapedArray]) -> tuple[int, int]:

@@ -107,7 +107,7 @@ def encode_function(
         steps = [Step(instruction, "out", Kind.FULL, dtype, [x.value for x in operands])]
     else:
         convert = Own.CONVERT_ELEMENT_TYPE
-        steps = [Step(convert, ("wide", i), kind, F32, [i]) for i, kind, _ in operands]
+        steps = [Step(convert, ("wide", x.value), x.kind, F32, [x.value]) for x in operands]
         steps.append(Step(instruction, "wide", Kind.FULL, F32, [step.value for step in steps]))
         steps.append(Step(convert, "out", Kind.FULL, BF16, ["wide"]))
     program = encode_program(operands, steps, ROW_ELEMENTS, piece)

@@ -18,6 +18,7 @@ from weft.core.aval import ShapedArray
 from weft.core.facts import Cost, Elements, Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Var, memo_jaxpr
 from weft.core.primitive import Body, Primitive
+from weft.cpu.called_programs import call_operations
 from weft.cpu.calls import CpuCall
 from weft.cpu.elements import FAMILIES
 from weft.cpu.rewriting import replace_bodies, running_bodies
@@ -95,7 +96,8 @@ def group_operations(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program whose operations on small arrays are in groups."""
     if JAXLIB < (0, 12) or not target.kernels or target.devices or target.located:
         return jaxpr
-    return group_program(jaxpr)
+    called = jaxpr if target.donated else call_operations(jaxpr)
+    return called if called is not jaxpr else group_program(jaxpr)
 
 
 @memo_jaxpr

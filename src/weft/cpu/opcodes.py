@@ -50,6 +50,8 @@ class Own(enum.Enum):
     - POWER_OF: x**y of a scalar x. ZETA_SINGLE: zeta to the digits of float32.
     - REDUCE_SUM, REDUCE_MAX: of a row. SPREAD: one element for each row on all of the row.
     - REDUCE_SQUARES(x, y): the sum of `(y - x)**2` of a row y, for one element x for each row.
+    - MULTIPLY_ADD, MULTIPLY_SUBTRACT, SUBTRACT_PRODUCT: x * y + z, x * y - z and z - x * y of
+      floats, rounded once if the processor can.
 
     Those of programs on 16-bit floats, which compute in float32:
 
@@ -85,6 +87,9 @@ class Own(enum.Enum):
     REPLACE_EQ, REPLACE_NE, REPLACE_GT = (86, 4), (87, 4), (88, 4)
     REPLACE_GE, REPLACE_LT, REPLACE_LE = (89, 4), (90, 4), (91, 4)
     REDUCE_SQUARES = 92, 2
+    MULTIPLY_ADD = 93, 3
+    MULTIPLY_SUBTRACT = 94, 3
+    SUBTRACT_PRODUCT = 95, 3
 
 
 # What a step computes: an instruction of the kernel's own, or a primitive; or the number of either.
@@ -134,11 +139,22 @@ def code_of(instruction: Instruction) -> int:
 
 
 class Operand(NamedTuple):
-    """An operand of a program: `value` names it, `start` is its first element that is read."""
+    """An operand of a program: `value` names it, `start` is its first element that is read.
+
+    An operand with a dtype is part of the program, and no operand of its call: a scalar has the
+    bits `start`, and others are the integers from `start` on, of int32.
+    """
 
     value: Hashable
     kind: Kind
     start: int = 0
+    dtype: np.dtype | None = None
+
+
+def number_operand(value: Hashable, number: Any, dtype: np.dtype) -> Operand:
+    """Return a number as an operand that is part of the program."""
+    bits = np.asarray(number, dtype).tobytes()
+    return Operand(value, Kind.SCALAR, int.from_bytes(bits, "little", signed=True), dtype)
 
 
 class Step(NamedTuple):
@@ -171,7 +187,8 @@ def encode_program(
         return None
     code = [row, piece, len(operands)]
     for operand in operands:
-        code += int(operand.kind), operand.start
+        held = 0 if operand.dtype is None else DTYPES[operand.dtype]
+        code += int(operand.kind) + held * len(Kind), operand.start
     last_use = {value: i for i, step in enumerate(steps) for value in step.reads}
     widths: dict[Any, int] = {}  # of results
     free = [*range(len(operands), MAX_SLOTS)]

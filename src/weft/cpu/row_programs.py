@@ -18,7 +18,7 @@ from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, variables_in
 from weft.cpu.calls import kernel_equation
-from weft.cpu.cheap_programs import BLOCK, MIN_ELEMENTS
+from weft.cpu.cheap_programs import BLOCK, MIN_WORK
 from weft.cpu.elements import chooses_by_element, find_direction
 from weft.cpu.opcodes import (
     MAX_ROW,
@@ -46,7 +46,7 @@ MASKS = {
     "LE": (Own.MASK_LE, False), "GT": (Own.MASK_LT, True), "GE": (Own.MASK_LE, True),
 }  # fmt: skip
 MIN_ROW = 64  # elements of a row
-MIN_SINGLES = MIN_ELEMENTS // 2  # of float32: XLA wakes a thread for two operations on each
+MIN_SINGLES = MIN_WORK // 2  # of float32: XLA wakes a thread for two operations on each
 MAX_SINGLES = 1 << 14  # elements of float32 that take less time than it takes to wake a thread
 MAX_STEPS = 48
 MAX_FLOAT16_STEPS = 6  # for each element; XLA uses the processor's arithmetic of float16
@@ -92,7 +92,7 @@ def plan_rows(jaxpr: Jaxpr) -> Eqn | None:
     sizes = [a.size for a in avals]
     plan = RowPlan(jaxpr, max(sizes))
     row = plan.row_size
-    least, most = (MIN_ELEMENTS, math.inf) if plan.narrow else (MIN_SINGLES, MAX_SINGLES)
+    least, most = (MIN_WORK, math.inf) if plan.narrow else (MIN_SINGLES, MAX_SINGLES)
     if 0 in sizes or not least <= max(sizes) <= most or (row and not MIN_ROW <= row <= MAX_ROW):
         return None
     if max(sizes) % (row or 1) or not all(map(plan.write, jaxpr.eqns)):

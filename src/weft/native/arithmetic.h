@@ -72,6 +72,10 @@ WEFT_HERE R Apply(T x) {
     return 1 / x;
   } else if constexpr (op == op::kSquare) {
     return static_cast<U>(x) * static_cast<U>(x);
+  } else if constexpr (op == op::kSqrt) {
+    return __builtin_sqrt(x);
+  } else if constexpr (op == op::kRsqrt) {
+    return 1 / __builtin_sqrt(x);
   } else if constexpr (op == op::kIsFinite) {
     const Bits<T> infinity = Cast<Bits<T>>(std::numeric_limits<T>::infinity());
     return static_cast<Bits<T>>(Cast<Bits<T>>(x) << 1) < static_cast<Bits<T>>(infinity << 1);
@@ -166,6 +170,19 @@ WEFT_HERE_CALLED void Select(const void* const* xs, void* out, int64_t n) {
   }
 }
 
+// A product and a sum, which the compiler rounds once if the processor can.
+template <int64_t op, class T>
+WEFT_HERE_CALLED void Three(const void* const* xs, void* out, int64_t n) {
+  T* const a = static_cast<T*>(out);
+  const T *x = static_cast<const T*>(xs[0]), *y = static_cast<const T*>(xs[1]), *z = static_cast<const T*>(xs[2]);
+  WEFT_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (op == op::kMultiplyAdd) a[i] = x[i] * y[i] + z[i];
+    else if constexpr (op == op::kMultiplySubtract) a[i] = x[i] * y[i] - z[i];
+    else a[i] = z[i] - x[i] * y[i];
+  }
+}
+
 // --- the loop of an operation on a dtype, or null -----------------------------------------------
 
 template <class T>
@@ -189,6 +206,10 @@ Compute FindOf(int64_t op) {
     case op::kSquare: return One<op::kSquare, U, U>;
     case op::kClamp: return Clamp<T>;
   }
+  if constexpr (std::is_same_v<T, double>) {
+    if (op == op::kSqrt) return One<op::kSqrt, T, T>;
+    if (op == op::kRsqrt) return One<op::kRsqrt, T, T>;
+  }
   if constexpr (kIsFloat<T>) {
 #define WEFT_CHOICES(test)                                     \
   case op::kChoose##test: return Choose<op::k##test, T, false>; \
@@ -202,6 +223,9 @@ Compute FindOf(int64_t op) {
       case op::kAtLeast: return Two<op::kAtLeast, T, T>;
       case op::kAtMost: return Two<op::kAtMost, T, T>;
       case op::kInverse: return One<op::kInverse, T, T>;
+      case op::kMultiplyAdd: return Three<op::kMultiplyAdd, T>;
+      case op::kMultiplySubtract: return Three<op::kMultiplySubtract, T>;
+      case op::kSubtractProduct: return Three<op::kSubtractProduct, T>;
       WEFT_CHOICES(Eq)
       WEFT_CHOICES(Ne)
       WEFT_CHOICES(Gt)

@@ -76,7 +76,7 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int
     std::atomic<int64_t> busy{0};
     bool closed = false;
   };
-  const int64_t helpers = std::min(count, pool.num_threads()) - 1;
+  const int64_t helpers = count > 1 ? std::min(count, pool.num_threads()) - 1 : 0;
   if (helpers <= 0) {
     for (int64_t i = 0; i < count; ++i) work(data, i);
     return;

@@ -17,16 +17,16 @@ enum Code : int64_t {
   kAtan2, kPow, kPowerOf, kLogaddexp, kIgamma, kIgammac, kZeta, kZetaSingle, kMaskEq, kMaskNe,
   kMaskLt, kMaskLe, kKeep, kDrop, kJoin, kSelectN, kClamp, kChooseEq, kChooseNe, kChooseGt,
   kChooseGe, kChooseLt, kChooseLe, kReplaceEq, kReplaceNe, kReplaceGt, kReplaceGe, kReplaceLt,
-  kReplaceLe, kReduceSquares
+  kReplaceLe, kReduceSquares, kMultiplyAdd, kMultiplySubtract, kSubtractProduct
 };
 }  // namespace op
 
-constexpr int64_t kOpcodes = 93;
+constexpr int64_t kOpcodes = 96;
 // The operands that each opcode has.
 constexpr int8_t kOperands[kOpcodes] = {
   1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
   1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
-  2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2
+  2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2, 3, 3, 3
 };
 
 enum class Kind : int64_t { kScalar, kPerRow, kSharedRow, kFull };

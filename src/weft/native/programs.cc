@@ -21,6 +21,14 @@ constexpr int64_t kMemory = kMaxSlots * (kMaxRow * 4 + kGap);
 
 int64_t RoundUp(int64_t count) { return (count + kGroup - 1) / kGroup * kGroup; }
 
+// Integers that programs count rows and elements of rows by.
+constexpr struct Counts {
+  int32_t at[kMaxRow];
+  constexpr Counts() : at() {
+    for (int32_t i = 0; i < kMaxRow; ++i) at[i] = i;
+  }
+} kCounts;
+
 bool IsShared(Kind kind) { return kind == Kind::kScalar || kind == Kind::kSharedRow; }
 
 // Repeats the last of `count` elements up to the end of a group.
@@ -45,10 +53,18 @@ void CopyGroups(char* to, const char* from, int64_t count, int64_t width) {
 }
 
 // Fills `size` bytes with copies of an element.
+template <class T>
+void FillAs(char* to, const char* from, int64_t size) {
+  T x;
+  std::memcpy(&x, from, sizeof(T));
+  std::fill_n(reinterpret_cast<T*>(to), size / static_cast<int64_t>(sizeof(T)), x);
+}
 void Fill(char* to, const char* from, int64_t size, int64_t width) {
-  std::memcpy(to, from, width);
-  for (int64_t done = width; done < size; done *= 2) {
-    std::memcpy(to + done, to, std::min(done, size - done));
+  switch (width) {
+    case 1: return FillAs<uint8_t>(to, from, size);
+    case 2: return FillAs<uint16_t>(to, from, size);
+    case 4: return FillAs<uint32_t>(to, from, size);
+    default: return FillAs<uint64_t>(to, from, size);
   }
 }
 
@@ -102,7 +118,8 @@ class Program {
     int64_t array = -1;
   };
   bool AddStep(const int64_t* code);
-  bool FitArrays(ffi::RemainingArgs& xs, ffi::AnyBuffer& y, const int64_t* starts);
+  bool ReadOperand(int64_t k, int64_t kind, ffi::RemainingArgs& xs, int64_t& start);
+  bool FitArrays(ffi::AnyBuffer& y, const int64_t* starts);
   bool FitSlots();
   void RunRow(int64_t first, int64_t count, char* memory, Call* calls) const;
   void CopyEnds(int64_t first, int64_t count, char* memory, Call* calls) const;
@@ -112,7 +129,9 @@ class Program {
   Operand operands_[kMaxSlots];
   Step steps_[kMaxSteps];
   Value values_[kMaxSlots];
+  int64_t numbers_[kMaxSlots];  // the bits of operands that are part of the program
   int64_t given_ = 0, count_ = 0, shared_ = 0;  // operands; steps, and steps on shared values
+  int64_t arrays_ = 0;  // operands of the call
   int64_t row_ = 0, piece_ = 0, rows_ = 0, total_ = 0, stride_ = 0;
   int64_t together_ = 1;  // rows that a step computes at once
   Use uses_[kMaxSteps * kMostOperands];
@@ -120,6 +139,7 @@ class Program {
   bool splits_ = true;  // elements are independent of each other: a block may be split
   bool keeps_ = true;   // slots hold rows, not only the incomplete groups at their ends
   bool pads_ = false;   // a function chooses a formula for all elements of a row
+  bool repeats_ = false;  // operands have one element for each row
   char* out_ = nullptr;
 };
 
@@ -129,26 +149,48 @@ bool Program::Read(ffi::Span<const int64_t> code, ffi::RemainingArgs& xs, ffi::A
   if (size < next) return false;
   row_ = code[0], piece_ = code[1], given_ = code[2];
   if (row_ < 1 || row_ > kMostRow || piece_ < 1 || piece_ > kMostPiece || given_ < 0 ||
-      given_ > kMaxSlots || given_ != static_cast<int64_t>(xs.size()) || size < next + 2 * given_) {
+      given_ > kMaxSlots || size < next + 2 * given_) {
     return false;
   }
   for (int64_t k = 0; k < given_; ++k, next += 2) {
-    const auto given = xs.get<ffi::AnyBuffer>(k);
-    if (!given) return false;  // it has no whole bytes
-    const auto x = *given;
-    const Kind kind = static_cast<Kind>(code[next]);
-    const int64_t width = ffi::ByteWidth(x.element_type());
     starts[k] = code[next + 1];
-    if (!IsShared(kind) && kind != Kind::kFull) return false;
-    operands_[k] = {static_cast<const char*>(x.untyped_data()), width, kind, 0, false};
-    values_[k] = {true, false, x.element_type(), kind, k};
+    if (!ReadOperand(k, code[next], xs, starts[k])) return false;
   }
+  if (arrays_ != static_cast<int64_t>(xs.size())) return false;
   while (next < size) {
     const int64_t op = code[next];
     if (op < 0 || op >= kOpcodes || size < next + 4 + kOperands[op] || !AddStep(&code[next])) return false;
     next += 4 + kOperands[op];
   }
-  return FitArrays(xs, y, starts) && FitSlots();
+  return FitArrays(y, starts) && FitSlots();
+}
+
+// Reads an operand: an array or a number of the call, or what the program holds.
+bool Program::ReadOperand(int64_t k, int64_t code, ffi::RemainingArgs& xs, int64_t& start) {
+  constexpr int64_t kKinds = static_cast<int64_t>(Kind::kFull) + 1;
+  if (code < 0 || code > 1000) return false;
+  const Kind kind = static_cast<Kind>(code % kKinds);
+  ffi::DataType type = static_cast<ffi::DataType>(code / kKinds);
+  const char* at = nullptr;
+  int64_t size = 1;
+  if (code < kKinds) {
+    if (arrays_ == static_cast<int64_t>(xs.size())) return false;
+    const auto x = xs.get<ffi::AnyBuffer>(arrays_++);
+    if (!x) return false;  // it has no whole bytes
+    type = x->element_type(), size = x->element_count(), at = static_cast<const char*>(x->untyped_data());
+  } else if (kind == Kind::kScalar) {
+    numbers_[k] = start, start = 0, at = reinterpret_cast<const char*>(&numbers_[k]);
+    if (ffi::ByteWidth(type) < 1 || ffi::ByteWidth(type) > 8) return false;
+  } else if (kind != Kind::kFull && type == ffi::S32) {
+    at = reinterpret_cast<const char*>(kCounts.at), size = kMaxRow;
+  } else {
+    return false;
+  }
+  const bool repeated = kind == Kind::kPerRow;  // on each row, in its slot
+  operands_[k] = {at, ffi::ByteWidth(type), kind, size, false};
+  values_[k] = {true, false, type, repeated ? Kind::kFull : kind, repeated ? -1 : k};
+  repeats_ = repeats_ || repeated;
+  return true;
 }
 
 bool Reduces(int64_t op) {
@@ -208,7 +250,7 @@ bool Program::AddStep(const int64_t* code) {
 }
 
 // Checks that all arrays have enough elements for the rows.
-bool Program::FitArrays(ffi::RemainingArgs& xs, ffi::AnyBuffer& y, const int64_t* starts) {
+bool Program::FitArrays(ffi::AnyBuffer& y, const int64_t* starts) {
   if (count_ == shared_) return false;  // no step computes the result
   const Step& last = steps_[count_ - 1];
   const int64_t results = y.element_count();
@@ -216,15 +258,18 @@ bool Program::FitArrays(ffi::RemainingArgs& xs, ffi::AnyBuffer& y, const int64_t
   out_ = static_cast<char*>(y.untyped_data());
   total_ = last.kind == Kind::kFull ? results : results * row_;
   rows_ = (total_ + row_ - 1) / row_;
-  bool in_rows = false;
+  bool in_rows = repeats_;
   for (int64_t s = 0; s < count_; ++s) {
     in_rows = in_rows || steps_[s].kind == Kind::kPerRow;
     pads_ = pads_ || (steps_[s].kernel.whole && !steps_[s].reduces);
   }
   for (int64_t k = 0; k < given_; ++k) {
     Operand& x = operands_[k];
-    const int64_t size = xs.get<ffi::AnyBuffer>(k)->element_count();
-    const int64_t wanted = x.kind == Kind::kScalar ? 1 : x.kind == Kind::kFull ? total_ : row_;
+    const int64_t size = x.size;
+    const int64_t wanted = x.kind == Kind::kScalar   ? 1
+                           : x.kind == Kind::kFull   ? total_
+                           : x.kind == Kind::kPerRow ? rows_
+                                                     : row_;
     if (starts[k] < 0 || starts[k] > size || wanted > size - starts[k]) return false;
     x.at += starts[k] * x.width, x.size = size - starts[k];
     in_rows = in_rows || x.kind == Kind::kSharedRow;
@@ -263,6 +308,15 @@ void Program::RunRow(int64_t first, int64_t count, char* memory, Call* calls) co
   for (const Use* use = uses_; use < uses_ + used_; ++use) {
     const Operand& x = operands_[use->array];
     calls[use->step].from[use->read] = x.at + first * x.width;
+  }
+  for (int64_t k = 0; repeats_ && k < given_; ++k) {
+    const Operand& x = operands_[k];
+    if (x.kind != Kind::kPerRow) continue;
+    char* const slot = memory + k * stride_;
+    const char* const from = x.at + first / row_ * x.width;
+    for (int64_t i = 0; i < count; i += row_) {
+      Fill(slot + i * x.width, from + i / row_ * x.width, (i + row_ < count ? row_ : padded - i) * x.width, x.width);
+    }
   }
   if (count < padded && !(in_parts && shared_ + 1 == count_)) CopyEnds(first, count, memory, calls);
   for (int64_t s = shared_; s < count_ - in_parts; ++s) {

@@ -612,7 +612,7 @@ sqrt_p = define_tuned(
     >>> jnp.array([4.0, 9.0])
     [2. 3.]
     """,
-    Kernel(32, ALONE_LARGE),
+    Kernel(32, ALONE_LARGE, Called.STEP),
 )
 rsqrt_p = define_tuned(
     "rsqrt",
@@ -623,7 +623,7 @@ rsqrt_p = define_tuned(
     >>> jnp.array([1.0, 4.0])
     [1.  0.5]
     """,
-    Kernel(33, ALONE_LARGE),
+    Kernel(33, ALONE_LARGE, Called.STEP),
 )
 sqrt_p.cost = rsqrt_p.cost = Cost.CHEAP  # machine operations
 
