@@ -20,14 +20,14 @@ OVER_MESH = Target(native=True, devices=True)
 
 @contextlib.contextmanager
 def leave_out_groups() -> Iterator[None]:
-    """Leave out the last pass, so that programs and texts are the same with each jaxlib."""
+    """Leave out this pass, so that programs and texts are the same with each jaxlib."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passes, "PASSES", [p for p in passes.PASSES if p is not group_operations])
         yield
 
 
 def prepare_ungrouped(jaxpr: Jaxpr, target: Target) -> Jaxpr:
-    """Return a program after all passes but the last one."""
+    """Return a program after all passes but `group_operations`."""
     with leave_out_groups():
         return passes.prepare_jaxpr(jaxpr, target)
 

@@ -253,31 +253,6 @@ def test_the_buffer_of_a_donated_addend_is_not_written_too_early():
     np.testing.assert_array_equal(got, np.full((30, 50), 38, np.float32))
 
 
-@NATIVE
-def test_a_loop_is_left_if_calls_of_a_long_program_would_not_overlap():
-    """XLA runs a program of calls in the thread of the caller."""
-    small = [weft.ShapeDtypeStruct(s, "f4") for s in ((32, 16), (16, 64), (64,))]
-    large = [weft.ShapeDtypeStruct(s, "f4") for s in ((300, 300), (300, 300), (300,))]
-    narrow = [weft.ShapeDtypeStruct(s, "f4") for s in ((32, 16), (16, 16), (16,))]
-    huge = [weft.ShapeDtypeStruct(s, "f4") for s in ((1200, 1200), (9, 9), (1200,))]
-    layer = lambda x, w, b: 2 * x @ w + b
-    both = lambda x, w, b: (x @ w + b) @ w + b
-    for program, given, extras in [
-        (layer, small, ["left add"]),
-        (layer, large, ["left"]),
-        (both, narrow, ["add", "add"]),
-        (both, large, ["add"]),
-        (lambda x, w, b: 2 * x @ w, large, []),
-        (lambda x, w, b: 2 * x @ b - b, large, ["left subtract"]),
-        (lambda x, w, b: 2 * x @ b - b, huge, ["left"]),
-        (lambda x, w, b: x.T @ (x @ b - b), huge, ["subtract"]),
-    ]:
-        assert list_extras(show_prepared(program, *given)) == extras
-    assert list_extras(show_prepared(add_loop(layer), *[jnp.ones(a.shape) for a in large])) == [
-        "left add"
-    ]
-
-
 @pytest.mark.parametrize("chained", [False, True])
 def test_pairs_of_products_with_more_operands(chained, rng):
     """The residual of least squares and its gradient read the matrix once."""

@@ -316,7 +316,9 @@ CALLS = {
             "c128[r,n] f64[n,2] -> c128[r,h] | f64[r,n] f64[n,2] -> c128[r,h] | "
             "c64[r,h] f32[n,2] -> f32[r,n] | c128[r,h] f64[n,2] -> f64[r,n]",
             given(inverse=inverse),
-            lambda s, a: 0 < s.n <= 1 << 13 and is_smooth(s.n, 7) and s.get("h", HALF(s)) == HALF(s),
+            lambda s, a: (
+                0 < s.n <= 1 << 13 and is_smooth(s.n, 7) and s.get("h", HALF(s)) == HALF(s)
+            ),
             lambda s: {"h": HALF(s)},
         )
         for inverse in (False, True)

@@ -17,5 +17,6 @@ MODULES = (
     "products",
     "row_programs",
     "scope",
+    "threads",
 )
 __getattr__, __dir__ = import_lazily(__name__, {f"weft.cpu.{name}": "" for name in MODULES})

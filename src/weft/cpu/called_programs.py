@@ -47,16 +47,17 @@ from weft.primitives.layout import Iota
 
 MAX_EQUATIONS = 64  # of a program that is looked at
 MAX_ELEMENTS, MAX_STEPS = 16384, 16  # of a result, and of its call
-# Elements of any array. Calls on larger ones should overlap with each other, in threads of XLA's.
+# Elements of any array. Programs on larger ones, of which a small part is computed, stay loops.
 MAX_ARRAY = 1 << 16
 # Bytes that the steps of a program write, up to which calls are as quick as XLA: of a program that
 # calls other kernels or sums, of one with products by XLA and sums of steps, and of other programs.
 MAX_BYTES, MAX_SUMMED_BYTES, MAX_ALONE_BYTES = 1 << 19, 1 << 16, 1 << 17
 MAX_CALLS, MAX_CALLS_ALONE = 10, 3
 # XLA wakes a thread for a program of MIN_OPERATIONS. In smaller programs each step counts.
-MIN_OPERATIONS, MAX_LIGHT_STEPS = 1000, 2
+MIN_OPERATIONS, MAX_LIGHT_STEPS = 1000, 1
 MIN_ROW = 128  # elements of a row; shorter ones take as long
 FUNCTION_STEPS = 4  # steps that take as long as a function such as exp
+MASK_STEPS = 2  # the same for a comparison of positions, whose result is widened where it is read
 # Elements of a matrix that the kernel multiplies by a vector; columns that tiles compute at least.
 MIN_MATRIX, MIN_COLUMNS = 4096, 16
 MAX_COUNT = 1 << 24  # of numbers that are added to positions
@@ -380,11 +381,14 @@ class CallOfSteps:
         An element for each row is repeated, which is a step, too.
         """
         repeated = [x for x in self.operands.values() if x.kind is PER_ROW and x.dtype is None]
-        return len(repeated) + sum(
-            FUNCTION_STEPS if is_function(step.instruction) else 1
-            for step in self.steps.values()
-            if step.kind is FULL and self.plan.makers[step.value] not in self.plan.counts
-        )
+        full = [step for step in self.steps.values() if step.kind is FULL]
+        return len(repeated) + sum(map(self.weigh_step, full))
+
+    def weigh_step(self, step: Step) -> int:
+        """Return the number of cheap steps that take as long as a step on all elements."""
+        if self.plan.makers[step.value] in self.plan.counts:
+            return MASK_STEPS
+        return FUNCTION_STEPS if is_function(step.instruction) else 1
 
     def count_bytes(self) -> int:
         """Return the number of bytes that the steps write. Elements of short rows count more."""

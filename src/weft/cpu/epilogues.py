@@ -8,8 +8,7 @@ program says: a scale never moves from an operand to the result, which could ove
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from weft.core.aval import ShapedArray
@@ -17,19 +16,15 @@ from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr, origin_of, variables_in
 from weft.cpu.calls import CpuCall, kernel_equation, read_attributes
 from weft.cpu.cheap_programs import inverse_of
-from weft.cpu.elements import is_fused, only_moves
+from weft.cpu.elements import is_fused
 from weft.cpu.kernels import are_floats
 from weft.cpu.opcodes import is_instruction
-from weft.cpu.products import MAX_LIGHT_WORK
 from weft.cpu.rewriting import replace_bodies
 from weft.cpu.scope import Target
 from weft.passes.dce import with_equations
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import BroadcastInDim, Reshape, reshape_p
 
-# XLA runs a program in a thread of its own if it counts at least this many operations: one for each
-# element that a loop computes, none for the call of a kernel.
-MIN_COUNTED = 1000
 KERNELS = frozenset(("weft_dot", "weft_dot_symmetric", "weft_matvec"))
 
 
@@ -59,19 +54,19 @@ def fuse_epilogues(jaxpr: Jaxpr, target: Target) -> Jaxpr:
 
     A profile shows operations one by one, so nothing is fused if operations are named.
     """
-    return fuse_into_calls(jaxpr, True) if target.kernels and not target.located else jaxpr
+    return fuse_into_calls(jaxpr) if target.kernels and not target.located else jaxpr
 
 
 @memo_jaxpr
-def fuse_into_calls(jaxpr: Jaxpr, alone: bool = False) -> Jaxpr:
-    """Fuse the calls of a program, which may be compiled by itself (`alone`), and of its bodies."""
+def fuse_into_calls(jaxpr: Jaxpr) -> Jaxpr:
+    """Fuse the calls of a program, and of its bodies."""
     eqns = [
         e if e.primitive.memoize_type else replace_bodies(e, lambda b: fuse_into_calls(b.jaxpr))
         for e in jaxpr.eqns
     ]
     numbers = [i for i, eqn in enumerate(eqns) if is_call(eqn)]
     if numbers:
-        eqns = Products(jaxpr, eqns, numbers).fuse(alone)
+        eqns = Products(jaxpr, eqns, numbers).fuse()
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
 
 
@@ -90,15 +85,6 @@ def find_absorbed(jaxpr: Jaxpr) -> set[int]:
     products = Products(jaxpr, jaxpr.eqns, numbers)
     products.find()
     return products.taken
-
-
-def count_work(eqn: Eqn) -> int:
-    """Return how many multiplications of float32 take as long as a call; 0 for other equations."""
-    if not is_call(eqn):
-        return 0
-    x, y, out = eqn.invars[0].aval, eqn.invars[1].aval, eqn.outvars[0].aval
-    stack = math.prod(out.shape[:-2])
-    return math.isqrt(x.size * y.size * out.size // stack) * out.dtype.itemsize // 4
 
 
 class Products:
@@ -126,11 +112,9 @@ class Products:
         self.taken: set[int] = set()
         self.calls: dict[int, list[Eqn]] = {}
 
-    def fuse(self, alone: bool) -> list[Eqn]:
+    def fuse(self) -> list[Eqn]:
         """Return the equations, with the calls where the last equations that they compute stood."""
         found = self.find()
-        if found and alone:
-            self.keep_thread(found)
         if not found:
             return [*self.eqns]
         for i, fused in found.items():
@@ -154,51 +138,6 @@ class Products:
             if scales.names or end.names:
                 found[i] = operands, scales, out, end
         return found
-
-    def keep_thread(self, found: dict[int, tuple[list[Atom], Extras, Var, Extras]]) -> None:
-        """Leave loops to XLA if a program with much work would consist of calls without them.
-
-        XLA would run the program in the thread of the caller, so that calls of it one after another
-        would not overlap. The loops after the last products are left, as far as they are needed.
-        """
-        if sum([count_work(self.eqns[i]) for i in self.numbers]) <= MAX_LIGHT_WORK:
-            return
-        others = (
-            i
-            for i, e in enumerate(self.eqns)
-            if i not in self.taken and not isinstance(e.primitive, CpuCall)
-        )
-        counted = self.count_elements(others)
-        if counted is None or counted > MIN_COUNTED:
-            return
-        for i in sorted(found, key=lambda i: (bool(found[i][3].names), i), reverse=True):
-            operands, scales, out, end = found[i]
-            readers = self.readers.get(out, ())
-            passed_on = all(r >= 0 and is_call(self.eqns[r]) for r in readers)
-            if counted > MIN_COUNTED or passed_on:
-                continue
-            left = end.taken or scales.taken
-            counted += self.count_elements(left) or 0
-            self.taken.difference_update(left)
-            del found[i]
-            if end.names and scales.names:
-                found[i] = operands, scales, self.eqns[i].outvars[0], Extras([], [], [], [])
-
-    def count_elements(self, numbers: Iterable[int]) -> int | None:
-        """Return how many elements equations compute, or a number above MIN_COUNTED for more.
-
-        Returns None if an equation before these are counted holds programs, for example.
-        """
-        count = 0
-        for eqn in map(self.eqns.__getitem__, numbers):
-            if not only_moves(eqn):
-                sizes = [v.aval.size for v in eqn.outvars]
-                if not eqn.primitive.memoize_type or not {*map(type, sizes)} <= {int}:
-                    return None
-                count += sum(sizes)
-                if count > MIN_COUNTED:
-                    break
-        return count
 
     def write(self, i: int, operands: list[Atom], scales: Extras, out: Var, end: Extras) -> None:
         """Write the call that computes a product, its scales and its epilogue."""

@@ -27,6 +27,11 @@ def fuse_written_attention(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     return cpu.attention.fuse_attention(jaxpr, target)
 
 
+def take_thread(jaxpr: Jaxpr, target: Target) -> Jaxpr:
+    """Have XLA run calls that take long in a thread of its own."""
+    return cpu.threads.thread_program(jaxpr, target)
+
+
 # Each pass takes a program and its target, and returns a program that computes the same.
 PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
     fuse_clusters,
@@ -38,6 +43,7 @@ PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
     round_to_bfloat16,
     bound_indices,
     group_operations,
+    take_thread,
 )
 # For passes that can leave many programs out: whether a program concerns the pass. The second
 # argument says if a pass has changed the program, as only passes write calls of kernels.
@@ -46,6 +52,7 @@ CONDITIONS: dict[Callable, Callable[[Jaxpr, bool], bool]] = {
     choose_forms: lambda jaxpr, changed: survey_program(jaxpr).has_forms,
     pair_products: lambda jaxpr, changed: changed,
     fuse_chains: lambda jaxpr, changed: changed,
+    take_thread: lambda jaxpr, changed: changed,
     bound_indices: lambda jaxpr, changed: changed or survey_program(jaxpr).holds,
 }
 
