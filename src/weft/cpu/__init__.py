@@ -14,7 +14,6 @@ MODULES = (
     "matrices",
     "passes",
     "plain_call",
-    "products",
     "row_programs",
     "scope",
     "threads",

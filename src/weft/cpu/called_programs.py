@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from weft import cpu
 from weft.core.facts import Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr, origin_of, variables_in
@@ -56,10 +55,11 @@ MAX_CALLS, MAX_CALLS_ALONE = 10, 3
 # XLA wakes a thread for a program of MIN_OPERATIONS. In smaller programs each step counts.
 MIN_OPERATIONS, MAX_LIGHT_STEPS = 1000, 1
 MIN_ROW = 128  # elements of a row; shorter ones take as long
-FUNCTION_STEPS = 4  # steps that take as long as a function such as exp
+FUNCTION_STEPS = 16  # steps that take as long as a function such as exp
 MASK_STEPS = 2  # the same for a comparison of positions, whose result is widened where it is read
 # Elements of a matrix that the kernel multiplies by a vector; columns that tiles compute at least.
 MIN_MATRIX, MIN_COLUMNS = 4096, 16
+MAX_WORK = 1 << 15  # multiplications of float32 of a product that XLA's library would compute
 MAX_COUNT = 1 << 24  # of numbers that are added to positions
 I32, I64, F32 = map(np.dtype, (np.int32, np.int64, np.float32))
 
@@ -102,8 +102,7 @@ def is_called_product(eqn: Eqn) -> bool:
     if sorted((x.ndim, y.ndim)) == [1, 2]:
         return MIN_MATRIX <= max(x.size, y.size) <= MAX_ELEMENTS
     work = x.size // k * max(y.size // k, MIN_COLUMNS) * k * x.dtype.itemsize // 4
-    fits = work <= cpu.products.MAX_LIGHT_WORK and x.size <= cpu.products.MAX_TURNED_ELEMENTS
-    return x.ndim == y.ndim == 2 and fits
+    return x.ndim == y.ndim == 2 and work <= MAX_WORK
 
 
 def is_function(instruction: Instruction) -> bool:
