@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from weft.core.facts import Elements
+from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr, origin_of, variables_in
 from weft.cpu.calls import CpuCall, kernel_equation
 from weft.cpu.cheap_programs import BLOCK, PARAMETERS, TYPES, select_instruction
-from weft.cpu.elements import chooses_by_element
+from weft.cpu.elements import chooses_by_element, only_moves
 from weft.cpu.kernels import are_floats
 from weft.cpu.opcodes import (
     FULL,
@@ -72,9 +72,23 @@ def call_operations(jaxpr: Jaxpr) -> Jaxpr:
     variables = (*jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars))
     if not all(type(v.aval.size) is int and v.aval.size <= MAX_ARRAY for v in variables):
         return jaxpr
+    if stays_loop(jaxpr):
+        return jaxpr
     plan = Calls(jaxpr)
     eqns = plan.write() if plan.sort() else None
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns) if eqns else jaxpr
+
+
+def stays_loop(jaxpr: Jaxpr) -> bool:
+    """Return True for a small program of several steps or with a function, which XLA runs sooner.
+
+    It has no calls, products or sums. A product and a sum are one step.
+    """
+    costs = [e.primitive.cost for e in jaxpr.eqns if not only_moves(e)]
+    if not {Cost.CHEAP, Cost.TRANSCENDENTAL}.issuperset(costs):
+        return False
+    small = sum([v.aval.size for e in jaxpr.eqns for v in e.outvars]) < MIN_OPERATIONS
+    return small and (Cost.TRANSCENDENTAL in costs or len(costs) > 2 * MAX_LIGHT_STEPS)
 
 
 def is_converted_to_itself(eqn: Eqn) -> bool:
