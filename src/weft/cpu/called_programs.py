@@ -46,10 +46,10 @@ from weft.primitives.layout import Iota
 
 MAX_EQUATIONS = 64  # of a program that is looked at
 MAX_ELEMENTS, MAX_STEPS = 16384, 16  # of a result, and of its call
-# Elements of any array. Programs on larger ones, of which a small part is computed, stay loops.
+# Elements of any array. A program on a larger one stays a loop, also if it reads a small part.
 MAX_ARRAY = 1 << 16
-# Bytes that the steps of a program write, up to which calls are as quick as XLA: of a program that
-# calls other kernels or sums, of one with products by XLA and sums of steps, and of other programs.
+# The most bytes that steps write where calls are as quick as XLA: in a program that calls other
+# kernels or sums, in one with products by XLA and sums of steps, and in other programs.
 MAX_BYTES, MAX_SUMMED_BYTES, MAX_ALONE_BYTES = 1 << 19, 1 << 16, 1 << 17
 MAX_CALLS, MAX_CALLS_ALONE = 10, 3
 # XLA wakes a thread for a program of MIN_OPERATIONS. In smaller programs each step counts.

@@ -19,13 +19,12 @@ from weft.cpu.cheap_programs import inverse_of
 from weft.cpu.elements import is_fused
 from weft.cpu.kernels import are_floats
 from weft.cpu.opcodes import is_instruction
+from weft.cpu.products import KERNELS
 from weft.cpu.rewriting import replace_bodies
 from weft.cpu.scope import Target
 from weft.passes.dce import with_equations
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import BroadcastInDim, Reshape, reshape_p
-
-KERNELS = frozenset(("weft_dot", "weft_dot_symmetric", "weft_matvec"))
 
 
 class Extras(NamedTuple):

@@ -54,6 +54,8 @@ MIN_SYMMETRIC_ROWS, MAX_TERMS_PER_ROW = 64, 1 << 10
 # at most this many elements. For 480 elements that takes 0.65 of the time, for 1280 up to 1.3.
 MAX_ASKEW_ELEMENTS = 1 << 10
 
+# The kernels that compute one product.
+KERNELS = frozenset(("weft_dot", "weft_dot_symmetric", "weft_matvec"))
 INT32 = np.dtype(np.int32)
 NARROW_INTEGERS = frozenset(map(np.dtype, "bBhH"))
 

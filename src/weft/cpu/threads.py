@@ -1,4 +1,4 @@
-"""Programs of calls of kernels that XLA is to run in a thread of its own.
+"""Programs of calls of kernels, which XLA runs in a thread of its own if they take long.
 
 XLA counts no operations for the call of a kernel, and runs a program of less than 1,000 operations
 in the thread of the caller. Calls of such a program one after another do not overlap. So where the
@@ -18,13 +18,13 @@ from weft.core.jaxpr import Eqn, Jaxpr, Var, memo_jaxpr, variables_in
 from weft.cpu.calls import CpuCall, read_attributes
 from weft.cpu.elements import only_moves
 from weft.cpu.kernels import call_native
-from weft.cpu.products import MAX_LIGHT_WORK
+from weft.cpu.products import KERNELS, MAX_LIGHT_WORK
 from weft.cpu.scope import Target
 from weft.passes.dce import with_equations
 
-MIN_COUNTED = 1000  # operations from which on XLA takes a thread of its own
+MIN_COUNTED = 1000  # operations; XLA takes a thread of its own for at least as many
 MAX_SIDE = 16  # rows of the factor of the product that is never computed
-PRODUCTS = frozenset(("weft_dot", "weft_dot_symmetric", "weft_matvec", "weft_matvec_pair"))
+PRODUCTS = KERNELS | {"weft_matvec_pair"}
 WORK_OF_BYTE = 4  # multiplications that take as long as a byte of another call's result
 INDEX = ShapedArray((), np.dtype(np.int32))
 FLOATS = frozenset(map(np.dtype, (np.float32, np.float64)))
@@ -84,7 +84,7 @@ def write_thread(jaxpr: Jaxpr) -> Jaxpr:
     for eqn in reversed(calls):
         factors = [v for v in variables_in(eqn.invars) if counts_enough(v)]
         if factors and not eqn.params["aliases"]:
-            x = min(factors, key=lambda v: v.aval.size)  # as XLA reports what it counts
+            x = min(factors, key=lambda v: v.aval.size)  # XLA counts least, and reports its count
             call = eqn.replace(primitive=threaded_call_p, invars=[*eqn.invars, x])
             eqns = [call if e is eqn else e for e in jaxpr.eqns]
             return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
@@ -116,5 +116,5 @@ def counts_enough(v: Var) -> bool:
 
 
 def find_side(size: int) -> int:
-    """Return the rows of a matrix of `size` elements; 0 if none of a few rows has so many."""
+    """Return a number of rows, at most MAX_SIDE, that divides `size`; 0 if there is none."""
     return next((n for n in range(MAX_SIDE, 1, -1) if size % n == 0), 0)
