@@ -12,6 +12,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.experimental import checkify
+from weft.extend.core.primitives import convert_element_type_p
 from weft.jaxpr import parse, structural_hash, structurally_equal, unparse
 
 
@@ -35,6 +36,19 @@ def test_weak_types_and_numbers_read_back():
     again = parse(unparse(closed))
     assert structurally_equal(again, closed)
     assert [a.weak_type for a in again.out_avals] == [a.weak_type for a in closed.out_avals]
+
+
+@pytest.mark.parametrize("x", [1.0, np.float32(1), np.ones(3, np.float32)], ids=repr)
+def test_conversions_to_the_same_dtype_read_back(x):
+    """They make weak types strong, but a primitive may be applied to any."""
+    convert = lambda x: convert_element_type_p.bind(x, new_dtype=np.dtype("f4"), weak_type=False)
+    first = lambda x: lax.cond(x.sum() > 0, convert, convert, x)
+    for f in (convert, first, weft.jit(first)):
+        closed = weft.make_jaxpr(f)(x)
+        again = parse(unparse(closed))
+        assert structurally_equal(again, closed)
+        assert unparse(again) == unparse(closed)
+        assert again.in_avals == closed.in_avals
 
 
 def test_primitives_of_one_name():

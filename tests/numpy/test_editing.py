@@ -126,6 +126,11 @@ def test_resize_repeats_and_cuts(shape):
     np.testing.assert_array_equal(weft.jit(resize)(x), np.resize(x, shape))
 
 
+def test_resize_to_more_than_there_is_makes_no_list_of_copies():
+    with pytest.raises(ShapeError, match=r"must have fewer than 2\*\*63 bytes"):
+        jnp.resize(jnp.ones(3), 10**19)
+
+
 def test_insert_at_one_place_is_one_program_for_all_places():
     x = jnp.arange(9.0)
     jnp.insert(x, 1, 5.0)

@@ -31,5 +31,11 @@ def test_kinds_of_coefficients():
         lax.polynomial(x, [jnp.ones(2)])
 
 
+@pytest.mark.parametrize("coeffs", [1j, jnp.float32(1), {1: 2}, "ab"], ids=str)
+def test_coefficients_are_a_sequence(coeffs):
+    with pytest.raises(TypeError, match="polynomial: coeffs must be a sequence; got"):
+        lax.polynomial(1.0, coeffs)
+
+
 def test_examples():
     check_examples(horner)

@@ -204,7 +204,7 @@ def slices(jax, mesh):
         "smap in shard_map": jax.shard_map(
             rows(total("x"), None), in_specs=P(None, "y"), out_specs=P(None, "y"), axis_names={"y"}
         ),
-        "types": columns(rows(lambda x: x * len(str(jax.typeof(x))))),
+        "types": columns(rows(lambda x: x * len(jax.typeof(x).str_short()))),
         "same axis": columns(columns(lambda x: x)),
     }
     found = {}

@@ -6,12 +6,15 @@ import hashlib
 from typing import Any
 
 from weft.core.aval import typeof
-from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal
+from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
 from weft.core.pretty import Scope, Typed, number_text
 from weft.display.show import require_program
 from weft.jaxpr.values import PLAIN, Writer, primitive_text, type_text
 from weft.passes.equal import const_bits
+from weft.primitives.layout import convert_element_type_p
 from weft.util.documents import render
+
+NONE_WEAK = "# no type is weak, which would be written with a ~"
 
 
 class Exact(Typed):
@@ -72,7 +75,17 @@ def unparse(program: Jaxpr | ClosedJaxpr, width: int = 80) -> str:
 
 def write_program(program: Jaxpr | ClosedJaxpr, arrays: list | None, width: int = 80) -> str:
     """Do as `unparse` does; the arrays in it are put into `arrays`."""
-    return render(Exact(arrays).document(program.jaxpr), width)
+    text = render(Exact(arrays).document(program.jaxpr), width)
+    says_weak = "~" in text or not seems_weak(program.jaxpr)
+    return text if says_weak else f"{NONE_WEAK}\n{text}"
+
+
+def seems_weak(jaxpr: Jaxpr) -> bool:
+    """Return True if `parse` takes a parameter for weak that is converted to the dtype it has."""
+    given = {*jaxpr.constvars, *jaxpr.invars}
+    converted = [e for e in jaxpr.eqns if e.primitive is convert_element_type_p]
+    kept = [e for e in converted if e.invars[0].aval.dtype == e.outvars[0].aval.dtype]
+    return any(e.invars[0] in given for e in kept) or any(map(seems_weak, subjaxprs(jaxpr)))
 
 
 def structural_hash(program: Jaxpr | ClosedJaxpr) -> str:

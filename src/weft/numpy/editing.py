@@ -182,8 +182,11 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
         return lax.full(shape, 0, a.dtype)
     if size > a.size:
         count = (size - 1) // a.size
-        parts = [a] * count + [lax.slice_in_dim(a, 0, size - count * a.size, 1, 0)]
-        a = lax.concatenate(parts, 0) if count < 8 else tile(a, count + 1)
+        if count < 8:
+            rest = lax.slice_in_dim(a, 0, size - count * a.size, 1, 0)
+            a = lax.concatenate([a] * count + [rest], 0)
+        else:
+            a = tile(a, count + 1)
     return reshape(lax.slice_in_dim(a, 0, size, 1, 0), shape)
 
 

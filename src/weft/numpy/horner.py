@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from weft.api.scan import scan
 from weft.numpy.manipulation import broadcast_to
 from weft.numpy.promotion import as_array, as_array_beside, drop_weak_type
-from weft.primitives.families import broadcast_shapes
+from weft.primitives.families import as_sequence, broadcast_shapes
 from weft.primitives.layout import convert
 from weft.primitives.slicing import stack
 from weft.xla.typing import Array, ArrayLike
@@ -31,7 +31,8 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
     Array([ 1., 17.], dtype=float32)
     """
     x = drop_weak_type(as_array(x, "polynomial"))
-    terms = [convert(as_array_beside("polynomial", c, x), x.dtype) for c in coeffs]
+    given = as_sequence("polynomial", "coeffs", coeffs)
+    terms = [convert(as_array_beside("polynomial", c, x), x.dtype) for c in given]
     if not terms:
         return x * 0
     shape = broadcast_shapes(x.shape, *(c.shape for c in terms))
