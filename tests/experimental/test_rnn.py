@@ -68,6 +68,23 @@ def looped(x, h_0, c_0, w, bidirectional):
     return y, h_n, c_n
 
 
+@pytest.mark.parametrize("name", ["x", "h_0", "c_0", "weights"])
+def test_dtypes_are_promoted_to_one(name):
+    place = ["x", "h_0", "c_0", "weights"].index(name)
+    args = list(problem(True))
+    for dtype, wanted in (
+        (np.float64, np.float64),
+        (np.float16, np.float32),
+        (np.int8, np.float32),
+    ):
+        args[place] = problem(True)[place].astype(dtype)
+        with weft.enable_x64(True):
+            got = run(*args, True)
+        assert {each.dtype for each in got} == {np.dtype(wanted)}
+        for a, b in zip(got, looped(*args, True), strict=True):
+            np.testing.assert_allclose(a, b, atol=2e-6)
+
+
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_a_loop_in_numpy_gives_the_same(bidirectional):
     args = problem(bidirectional)

@@ -206,7 +206,8 @@ def lstm(
       precision: of the products of matrices.
 
     Returns:
-      y: the last layer's h, (batch, time, directions * hidden_size), zero after each one's end.
+      y: the last layer's h, (batch, time, directions * hidden_size), zero after each one's end. Its
+        dtype, and that of h_n and c_n, is the one that x, h_0, c_0 and weights are promoted to.
       h_n, c_n: the states at the ends, shaped as h_0; of backward layers, at the beginnings.
 
     >>> weights = init_lstm_weight(random.key(0), 2, 4, 1, False)
@@ -358,7 +359,8 @@ def lstm_ref(
     Returns:
       A tuple `(y, h_n, c_n)`. `y`, of shape (batch, time, directions * hidden_size), holds h of the
       last layer, and zeros after the end of a sequence. `h_n` and `c_n`, of the shape of `h_0`, are
-      the final states. The final state of a backward layer is at the start of the sequence.
+      the final states. The final state of a backward layer is at the start of the sequence. All
+      have the dtype that x, the initial states and the weights are promoted to.
 
     Raises:
       NotImplementedError: `dropout` is not 0.
@@ -384,7 +386,6 @@ def run_layers(
             f"lstm: dropout must be 0; got {dropout!r}. Hint: drop elements of x, between calls of "
             "one layer each."
         )
-    W_ih, W_hh, b_ih, b_hh = unpacked
     input_size, hidden_size, num_layers, bidirectional = sizes
     x, h_0, c_0, lengths = (as_array(v, "lstm") for v in (x, h_0, c_0, seq_lengths))
     directions = 2 if bidirectional else 1
@@ -399,14 +400,18 @@ def run_layers(
             )
     if lengths.shape != (batch,):
         raise ShapeError(f"lstm: seq_lengths must be {(batch,)}; got {lengths.aval}.")
+    weights = [w for part in unpacked for w in part.values()]
+    dtype = jnp.result_type(x, h_0, c_0, *weights, 0.0)
+    h_0, c_0 = h_0.astype(dtype), c_0.astype(dtype)
     y, ends = jnp.moveaxis(x, 1, 0), []  # time in front
     live = jnp.arange(x.shape[1])[:, None, None] < lengths[None, :, None]
     for layer in range(num_layers):
         outs = []
         for i in range(layer * directions, (layer + 1) * directions):
-            weights = W_ih[i], W_hh[i], b_ih[i] + b_hh[i]
+            W_ih, W_hh, b_ih, b_hh = (jnp.asarray(part[i], dtype) for part in unpacked)
+            own = W_ih, W_hh, b_ih + b_hh
             backward = i % directions == 1
-            end, h = run_direction(y, live, h_0[i], c_0[i], *weights, backward, precision)
+            end, h = run_direction(y, live, h_0[i], c_0[i], *own, backward, precision)
             ends.append(end)
             outs.append(h)
         y = jnp.concatenate(outs, 2)
