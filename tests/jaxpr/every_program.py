@@ -40,8 +40,14 @@ def collect_names(x: Any, names: dict[str, Any], done: set[int]) -> dict[str, An
 
 def find_operations(jaxpr: Jaxpr) -> set[Primitive]:
     """Return the operations of a program, and of those in it."""
-    inner = [find_operations(each) for each in subjaxprs(jaxpr)]
-    return {eqn.primitive for eqn in jaxpr.eqns}.union(*inner)
+    found, programs, seen = set[Primitive](), [jaxpr], {id(jaxpr)}
+    while programs:
+        program = programs.pop()
+        found |= {eqn.primitive for eqn in program.eqns}
+        new = [held for held in subjaxprs(program) if id(held) not in seen]
+        programs += new
+        seen |= set(map(id, new))
+    return found
 
 
 def check_program(jaxpr: Jaxpr) -> str:

@@ -84,9 +84,10 @@ def test_programs_held_in_many_places_are_gone_through_once():
     f = weft.jit(lambda x: x + 1)
     for _ in range(60):
         f = weft.jit(lambda x, f=f: f(f(x)))
-    a, b = weft.make_jaxpr(f)(1.0), weft.make_jaxpr(f)(2.0)
-    assert structurally_equal(a, pickle.loads(pickle.dumps(b)))
-    assert structural_hash(a) == structural_hash(parse(unparse(b)))
+    for x in (1.0, np.float32(1)):  # a weak type, and a strong one
+        a, b = weft.make_jaxpr(f)(x), weft.make_jaxpr(f)(2 * x)
+        assert structurally_equal(a, pickle.loads(pickle.dumps(b)))
+        assert structural_hash(a) == structural_hash(parse(unparse(b)))
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from weft.passes.inline import rename_atoms, splice_call
 from weft.passes.rewrite import rewrite_held
 
 
+@memo_jaxpr
 def holds_solver(jaxpr: Jaxpr) -> bool:
     """Return True if a program, or one that it holds, solves a linear system."""
     here = any(isinstance(eqn.primitive, LinearSolve) for eqn in jaxpr.eqns)

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from weft.core.aval import typeof
-from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, subjaxprs
+from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, memo_jaxpr, subjaxprs
 from weft.core.pretty import Scope, Typed, number_text
 from weft.display.show import require_program
 from weft.jaxpr.values import PLAIN, Writer, primitive_text, type_text
@@ -80,10 +80,11 @@ def write_program(program: Jaxpr | ClosedJaxpr, arrays: list | None, width: int 
     return text if says_weak else f"{NONE_WEAK}\n{text}"
 
 
+@memo_jaxpr
 def seems_weak(jaxpr: Jaxpr) -> bool:
     """Return True if `parse` takes a parameter for weak that is converted to the dtype it has."""
     given = {*jaxpr.constvars, *jaxpr.invars}
-    converted = [e for e in jaxpr.eqns if e.primitive is convert_element_type_p]
+    converted = [e for e in jaxpr.eqns if e.primitive.name == convert_element_type_p.name]
     kept = [e for e in converted if e.invars[0].aval.dtype == e.outvars[0].aval.dtype]
     return any(e.invars[0] in given for e in kept) or any(map(seems_weak, subjaxprs(jaxpr)))
 

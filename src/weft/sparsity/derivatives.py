@@ -23,7 +23,7 @@ from weft.api.make_jaxpr import eval_shape
 from weft.control.custom import CustomLinear
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.facts import Cost
-from weft.core.jaxpr import Jaxpr, Var, subjaxprs
+from weft.core.jaxpr import Jaxpr, Var, memo_jaxpr, subjaxprs
 from weft.core.source import boundary
 from weft.core.stage import stage, stage_closed
 from weft.core.trace import Tracer, ensure_compile_time_eval
@@ -370,6 +370,7 @@ def find_pattern(
     return tidy(whole), forward
 
 
+@memo_jaxpr
 def has_forward(jaxpr: Jaxpr) -> bool:
     """Return False if a program of tangents holds a custom_vjp function without a forward rule."""
     here = (isinstance(e.primitive, CustomLinear) and e.params["jvp"] is None for e in jaxpr.eqns)
