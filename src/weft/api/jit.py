@@ -50,6 +50,7 @@ from weft.watch.key_reuse import check_keys
 from weft.xla.array import ArrayImpl
 from weft.xla.compile import forget_loaded
 from weft.xla.hlo import PATTERNS
+from weft.xla.room import ROOM
 
 __all__ = ["clear_caches", "jit"]
 
@@ -514,6 +515,9 @@ def clear_caches() -> None:
     for cache in CACHES.values():
         cache.clear()
     free_kept_blocks()
+
+
+ROOM.emptiers.append(clear_caches)
 
 
 def delete_donated(call: Callable) -> Callable:

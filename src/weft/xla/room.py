@@ -1,0 +1,76 @@
+"""Room for executables: the memory maps of the process, of which Linux allows some 65,000.
+
+XLA has three for each module of an executable: its code, its constants and its data. It ends the
+process when it gets no more, which takes some 20,000 small executables. So the caches that hold
+them are emptied before; what is called again comes from the disk.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+from collections.abc import Callable
+
+MAPS, LIMIT = "/proc/self/maps", "/proc/sys/vm/max_map_count"
+MAX_MAPS_OF_ONE = 128  # of an executable, which has up to 32 modules
+
+
+class Room:
+    """The room for executables in this process.
+
+    Attributes:
+      emptiers: functions that let go of executables.
+      kept: the maps that were left when the caches were emptied.
+      next_look: the number of the executable before which the maps are counted next. Counting
+        10,000 takes 5 ms, and may be left out as long as they cannot have run out.
+    """
+
+    def __init__(self) -> None:
+        self.emptiers: list[Callable[[], None]] = []
+        self.made = itertools.count()
+        self.kept = 0
+        self.next_look: float = 0
+
+    def make(self) -> None:
+        """Have room for one more executable, by emptying caches if it is scarce.
+
+        Raises:
+          MemoryError: there is none, since the user holds executables.
+        """
+        number = next(self.made)
+        if number < self.next_look:
+            return
+        allowed = count_allowed()
+        used = 0 if allowed == math.inf else count_maps()
+        none_left = allowed - used < MAX_MAPS_OF_ONE
+        if none_left or used > max(0.75 * allowed, self.kept + allowed / 8):
+            for empty in self.emptiers:
+                empty()
+            gc.collect()
+            used = self.kept = count_maps()
+        if allowed - used < MAX_MAPS_OF_ONE:
+            raise MemoryError(
+                f"compile: a process must have at most {allowed} memory maps; got {used}, of which "
+                "each compiled program has three or more. Hint: let go of programs that are not "
+                "called again, or have the system allow more by sysctl vm.max_map_count."
+            )
+        self.next_look = number + (allowed - used) / (2 * MAX_MAPS_OF_ONE)
+
+
+def count_allowed() -> float:
+    """Return how many memory maps a process may have; infinity if the system does not say."""
+    try:
+        with open(LIMIT) as file:
+            return int(file.read())
+    except OSError:
+        return math.inf
+
+
+def count_maps() -> int:
+    """Return how many memory maps this process has."""
+    with open(MAPS, "rb") as file:
+        return file.read().count(b"\n")
+
+
+ROOM = Room()
