@@ -50,7 +50,6 @@ from weft.watch.key_reuse import check_keys
 from weft.xla.array import ArrayImpl
 from weft.xla.compile import forget_loaded
 from weft.xla.hlo import PATTERNS
-from weft.xla.room import ROOM
 
 __all__ = ["clear_caches", "jit"]
 
@@ -493,7 +492,9 @@ def clear_caches() -> None:
 
     The function is for programs that meet very many types of arguments, and for measurements of
     the time that compilation takes. It takes no parameters. The memory of arrays that died, which
-    is cached for the next results, is given back to the system. Executables cached on disk stay.
+    is cached for the next results, is given back to the system. Executables cached on disk stay. On
+    Linux weft calls it before executables take up the memory maps that a process may have, which
+    some 10,000 do.
 
     Returns:
       None.
@@ -515,9 +516,6 @@ def clear_caches() -> None:
     for cache in CACHES.values():
         cache.clear()
     free_kept_blocks()
-
-
-ROOM.emptiers.append(clear_caches)
 
 
 def delete_donated(call: Callable) -> Callable:

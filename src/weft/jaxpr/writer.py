@@ -11,7 +11,6 @@ from weft.core.pretty import Scope, Typed, number_text
 from weft.display.show import require_program
 from weft.jaxpr.values import PLAIN, Writer, primitive_text, type_text
 from weft.passes.equal import const_bits
-from weft.primitives.layout import convert_element_type_p
 from weft.util.documents import render
 
 NONE_WEAK = "# no type is weak, which would be written with a ~"
@@ -84,7 +83,7 @@ def write_program(program: Jaxpr | ClosedJaxpr, arrays: list | None, width: int 
 def seems_weak(jaxpr: Jaxpr) -> bool:
     """Return True if `parse` takes a parameter for weak that is converted to the dtype it has."""
     given = {*jaxpr.constvars, *jaxpr.invars}
-    converted = [e for e in jaxpr.eqns if e.primitive.name == convert_element_type_p.name]
+    converted = [e for e in jaxpr.eqns if "weak_type" in e.params]
     kept = [e for e in converted if e.invars[0].aval.dtype == e.outvars[0].aval.dtype]
     return any(e.invars[0] in given for e in kept) or any(map(seems_weak, subjaxprs(jaxpr)))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import _thread
 import atexit
 import functools
+import importlib
 import os
 import re
 import signal
@@ -46,7 +47,6 @@ from weft.xla.callbacks import execute_with_callbacks, make_entry, parse_module
 from weft.xla.diskcache import KEY_SIZE, cache_key, disk_cache, fingerprint
 from weft.xla.memory import describe_memory, needs_much_memory
 from weft.xla.placement import Placement
-from weft.xla.room import ROOM
 
 logger = Logger("weft.compile")
 
@@ -97,7 +97,7 @@ def compile_text(
             f"{name}: must be compiled for {here}, the platform of its devices; got a program for "
             f"{placement.platform}. Hint: weft.export saves it."
         )
-    ROOM.make()
+    importlib.import_module("weft.xla.room").ROOM.make()
     options = compile_options(placement, settings, *chosen, flags)
     given = text, placement.devices, options, host_calls, described
     if config.progress:
@@ -239,7 +239,7 @@ def load_described(described: str, devices: tuple, name: str) -> Any | None:
     """
     if vars(Executable)["__call__"] is refuse_in_child:
         refuse_in_child()
-    ROOM.make()
+    importlib.import_module("weft.xla.room").ROOM.make()
     start, key = time.perf_counter(), description_key(described, devices)
     made_of = key, config.compilation_cache_dir
     (loaded, how), _ = share_result(_COMPILING, made_of, find_described, made_of, devices)
