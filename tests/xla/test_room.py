@@ -51,9 +51,9 @@ def test_programs_that_are_held_are_told_of(few_maps):
     held, x = [], jnp.ones(3)
     with pytest.raises(MemoryError, match=r"compile: a process must have at most \d+ memory maps"):
         for i in range(400):
-            held.append(weft.jit(lambda x, i=i: x + i).lower(x).compile())
+            held.append(weft.jit(lambda x, i=i: jnp.sin(x) + i).lower(x).compile())
     assert len(held) > 50
-    assert held[7](x).tolist() == [8, 8, 8]
+    np.testing.assert_allclose(held[7](x), np.sin(np.ones(3)) + 7, rtol=1e-6)
     held.clear()
     ROOM.next_look = 0
     assert weft.jit(lambda x: x - 1)(x).tolist() == [0, 0, 0]
