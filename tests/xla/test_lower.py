@@ -108,6 +108,24 @@ def test_a_called_function_is_written_once():
     assert text.count("stablehlo.sine") == 1
 
 
+SHARED = {
+    "elements": lambda x: jnp.sin(x) + 1,
+    "product": lambda x: x @ x,
+    "sort": jnp.sort,
+    "loop": lambda x: lax.fori_loop(0, 3, lambda i, y: y.at[0].add(x[i]), x),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_programs_held_in_many_places_are_lowered_once(name):
+    """Each of 60 functions calls the one before twice: 2**60 calls, if one looked at each."""
+    f = weft.jit(SHARED[name])
+    for _ in range(60):
+        f = weft.jit(lambda x, f=f: f(f(x)))
+    text = f.lower(jnp.ones((3, 3))).as_text()
+    assert 60 <= text.count("func.func private") <= 65
+
+
 def test_functions_of_one_name_stay_apart():
     def made(c):
         @weft.jit
