@@ -97,7 +97,6 @@ def compile_text(
             f"{name}: must be compiled for {here}, the platform of its devices; got a program for "
             f"{placement.platform}. Hint: weft.export saves it."
         )
-    importlib.import_module("weft.xla.room").ROOM.make()
     options = compile_options(placement, settings, *chosen, flags)
     given = text, placement.devices, options, host_calls, described
     if config.progress:
@@ -163,6 +162,7 @@ def compile_once(
 
 def load_or_compile(made_of: tuple, options: Any, host_calls: int) -> tuple[Any, str]:
     """Return the loaded executable, and its origin."""
+    make_room()
     text, devices = made_of[:2]
     listed = device_list(*devices)
     entries = [[make_entry(i) for i in range(host_calls)]] if host_calls else []
@@ -188,6 +188,11 @@ def load_or_compile(made_of: tuple, options: Any, host_calls: int) -> tuple[Any,
     except Exception as e:  # a platform without serialization
         logger.debug("compile cache: an executable was not kept (%s)", e)
     return keep(made_of, loaded), "compiled"
+
+
+def make_room() -> None:
+    """Have room for one more executable; what room.py does is needed with the first one."""
+    importlib.import_module("weft.xla.room").ROOM.make()
 
 
 def load_entry(disk: Any, key: str, devices: tuple, options: Any, *entries: Any) -> Any | None:
@@ -239,7 +244,6 @@ def load_described(described: str, devices: tuple, name: str) -> Any | None:
     """
     if vars(Executable)["__call__"] is refuse_in_child:
         refuse_in_child()
-    importlib.import_module("weft.xla.room").ROOM.make()
     start, key = time.perf_counter(), description_key(described, devices)
     made_of = key, config.compilation_cache_dir
     (loaded, how), _ = share_result(_COMPILING, made_of, find_described, made_of, devices)
@@ -253,6 +257,7 @@ def find_described(made_of: tuple, devices: tuple) -> tuple[Any, str]:
     start, disk = time.perf_counter(), disk_cache(made_of[1])
     loaded, how = _LOADED.pop(made_of, None), "found in memory"
     if loaded is None and (found := disk.get(made_of[0])) is not None:
+        make_room()
         how, key = "loaded from the disk cache", found[:KEY_SIZE].decode()
         options = _jax.CompileOptions.ParseFromString(found[KEY_SIZE:])
         loaded = load_entry(disk, key, devices, options)

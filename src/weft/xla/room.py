@@ -1,8 +1,9 @@
-"""Room for executables: the memory maps of the process, of which Linux allows some 65,000.
+"""Room for executables: the memory maps of the process.
 
-XLA has three for each module of an executable: its code, its constants and its data. It ends the
-process when it gets no more, which is after some 10,000 small executables. So the caches that hold
-them are emptied before; what is called again comes from the disk.
+An executable has three of them for each of its modules: code, constants and data. Linux allows a
+process some 65,000, which 10,000 small executables take up. XLA ends the process if it gets no
+more. So the caches that hold executables are emptied before; those that are called again come from
+the disk.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ class Room:
     """The room for executables in this process.
 
     Attributes:
-      kept: the maps that were left when the caches were emptied.
+      made: counts the executables.
+      kept: the maps that were left when the caches were emptied last. They are emptied again only
+        if many are added: it would not help if most are of programs that the user holds.
       next_look: the number of the executable before which the maps are counted next. To count
         20,000 takes 12 ms, and is left out as long as they cannot have run out.
     """
