@@ -68,15 +68,11 @@ def looped(x, h_0, c_0, w, bidirectional):
     return y, h_n, c_n
 
 
-@pytest.mark.parametrize("name", ["x", "h_0", "c_0", "weights"])
-def test_dtypes_are_promoted_to_one(name):
-    place = ["x", "h_0", "c_0", "weights"].index(name)
+@pytest.mark.parametrize("place", range(4), ids=["x", "h_0", "c_0", "weights"])
+def test_dtypes_are_promoted_to_one(place):
     args = list(problem(True))
-    for dtype, wanted in (
-        (np.float64, np.float64),
-        (np.float16, np.float32),
-        (np.int8, np.float32),
-    ):
+    promoted = {np.float64: np.float64, np.float16: np.float32, np.int8: np.float32}
+    for dtype, wanted in promoted.items():
         args[place] = problem(True)[place].astype(dtype)
         with weft.enable_x64(True):
             got = run(*args, True)

@@ -22,7 +22,7 @@ from weft.cpu.products import KERNELS, MAX_LIGHT_WORK
 from weft.cpu.scope import Target
 from weft.passes.dce import with_equations
 
-MIN_COUNTED = 1000  # operations; XLA takes a thread of its own for at least as many
+MIN_COUNTED = 1000  # operations of the smallest program that XLA runs in a thread of its own
 MAX_SIDE = 16  # rows of the factor of the product that is never computed
 PRODUCTS = KERNELS | {"weft_matvec_pair"}
 WORK_OF_BYTE = 4  # multiplications that take as long as a byte of another call's result

@@ -55,7 +55,8 @@ def unparse(program: Jaxpr | ClosedJaxpr, width: int = 80) -> str:
     """Return the text of a program with everything that `parse` needs to read it back.
 
     It is like `str`, but every parameter is written, strings are in quotation marks, and weak types
-    are `~f32[]`. The values of constvars are not in it (see `save`). Python functions are holes,
+    are `~f32[]`. A comment says that no type is weak where `parse` would take one for weak. The
+    values of constvars are not in it (see `save`). Python functions are holes,
     `<function name>`.
 
     Args:
